@@ -7,10 +7,9 @@ can be counted and reported once for each kind.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from callboard.handlers import pass_on
 from callboard.limits import MAX_STEPS
@@ -82,7 +81,9 @@ def _number(value: Any, n_nested: int) -> Number:
 
 def is_masked(value: Any) -> bool:
     """Whether an array has no value at one of its places, whose content is arbitrary."""
-    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+    # Not imported here, which a signal may interrupt: whoever has made such an array has imported it.
+    ma: Any = sys.modules.get("numpy.ma")
+    return isinstance(value, getattr(ma, "MaskedArray", ())) and bool(ma.is_masked(value))
 
 
 def _of_int(value: int) -> Number:

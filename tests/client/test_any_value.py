@@ -288,6 +288,21 @@ def test_what_can_be_read_as_agent_steps_is_that_number(value: Any, steps: int |
     assert as_steps(value).value == steps
 
 
+@pytest.mark.service
+def test_reading_a_value_imports_nothing() -> None:
+    """The import system takes a `TimeoutError` of a signal's handler for a file that is not there."""
+    code = """
+import sys
+from callboard.cleaning import as_number, as_steps, as_text, shown
+imported = set(sys.modules)
+for value in (3, "3", [2.0], object()):
+    as_number(value), as_steps(value), as_text(value), shown(value)
+print(sorted(set(sys.modules) - imported))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_masked_setting_has_no_value() -> None:
     settings = {
         "a": np.ma.masked,

@@ -6,10 +6,12 @@ import { InStudies } from './InStudies';
 
 const served = vi.hoisted(() => {
   const answers: { studies: unknown } = { studies: null };
-  globalThis.fetch = async () =>
-    answers.studies === null
-      ? Response.json({ detail: 'away' }, { status: 503 })
-      : Response.json({ items: answers.studies, next_cursor: null });
+  globalThis.fetch = () =>
+    Promise.resolve(
+      answers.studies === null
+        ? Response.json({ detail: 'away' }, { status: 503 })
+        : Response.json({ items: answers.studies, next_cursor: null }),
+    );
   return answers;
 });
 

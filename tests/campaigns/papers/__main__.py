@@ -211,12 +211,19 @@ def _is_complete(folder: Path, name: str, scale: Scale) -> bool:
         return False
     exported = json.loads(stored.read_text("utf-8"))
     today = study_of(*DEFINITIONS[name], scale).model_dump(mode="json")
-    if any(exported[field] != today[field] for field in ("environments", "draws", "differs", "concurrency")):
+    if _experiment(exported) != _experiment(today):
         return False
     if f"`make papers`, Callboard {__version__}, ended" not in readme.read_text("utf-8"):
         return False
     with table.open(encoding="utf-8", newline="") as runs:
         return all(run["state"] == "finished" for run in csv.DictReader(runs))
+
+
+def _experiment(study: dict[str, Any]) -> dict[str, Any]:
+    """What of a definition changes its runs, but for settings, which an export has with their presets."""
+    arms = [(arm["label"], arm["algorithm"]) for arm in study["arms"]]
+    same = {name: study[name] for name in ("environments", "draws", "concurrency")}
+    return same | {"arms": arms, "stop": study["run"].get("stop")}
 
 
 def _is_written(study: dict[str, Any], folder: Path) -> bool:

@@ -299,14 +299,14 @@ def names_and_differences(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_re
     alike = [run for run, name in zip(firsts, names, strict=True) if counts[name] > 1]
     briefs = [run for run in alike if isinstance(run, Brief)]
     kept = compute_once(briefs, "settings", _own_settings, read, _MAX_CACHED_CHARACTERS)
-    settings: list[dict[str, Any]] = []
-    for run, name in zip(firsts, names, strict=True):
-        if counts[name] == 1:
-            settings.append({})
-        else:
-            own = kept[run.id] if isinstance(run, Brief) else _own_settings(run.spec)
-            settings.append(own.all())
-    return _pair_with_differences(names, settings)
+    own = {
+        at: kept[run.id] if isinstance(run, Brief) else _own_settings(run.spec)
+        for at, (run, name) in enumerate(zip(firsts, names, strict=True))
+        if counts[name] > 1
+    }
+    settings = set[str]().union(*(of_run.names() for of_run in own.values()))
+    shown = [own[at].all(settings) if at in own else {} for at in range(len(names))]
+    return _pair_with_differences(names, shown)
 
 
 def subject_key(run: Run) -> str:
@@ -391,9 +391,16 @@ class _Settings(NamedTuple):
     own: tuple[dict[str, Any], ...]
     annealing: dict[str, Any]
 
-    def all(self) -> dict[str, Any]:
-        """All of them, in the order of forms."""
-        settings = dict(self.shown)
+    def names(self) -> set[str]:
+        """The names of the settings of algorithm and environment."""
+        return set[str]().union(*self.defaults, *self.own)
+
+    def all(self, names: Collection[str]) -> dict[str, Any]:
+        """All of them, in the order of forms; what has the name of a setting of any run is called `of the
+        run`."""
+        settings = {
+            f"{name} of the run" if name in names else name: value for name, value in self.shown.items()
+        }
         for defaults, own in zip(self.defaults, self.own, strict=True):
             settings |= defaults | own
         return settings | self.annealing
@@ -402,11 +409,9 @@ class _Settings(NamedTuple):
 def _own_settings(spec: dict[str, Any]) -> _Settings:
     if not is_whole(spec):
         return _Settings({}, (), (), {})
-    sections, defaults = configs_of(spec), _defaults_of(spec)
-    settings = set().union(*sections.values())
-    of_run = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
     # First, so that the names of groups have them.
-    shown = {f"{name} of the run" if name in settings else name: value for name, value in of_run.items()}
+    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
+    sections, defaults = configs_of(spec), _defaults_of(spec)
     own = tuple(
         {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
         for section, known in zip(sections.values(), defaults, strict=True)

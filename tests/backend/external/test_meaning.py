@@ -156,10 +156,14 @@ def test_charts_and_groups_name_the_metric_that_counts_as_the_return(sqlite_serv
     compared = client.get("/api/v1/comparisons", params={"run": ids}).json()
     names = {group["name"].partition("(return_metric = ")[2] for group in compared["groups"]}
     assert names == {"true/return, a = 0, b = 0)", "shaped/return, a = 1, b = 1)"}
-    equal = [create(client, return_metric=metric, config={"return_metric": "own"}) for metric in metrics]
+    configs: tuple[dict[str, Any], ...] = ({"return_metric": "own"}, {})
+    equal = [
+        create(client, return_metric=metric, config=config)
+        for metric, config in zip(metrics, configs, strict=True)
+    ]
     compared = client.get("/api/v1/comparisons", params={"run": [run["id"] for run in equal]}).json()
     names = {group["name"].partition("(return_metric of the run = ")[2] for group in compared["groups"]}
-    assert names == {"true/return)", "shaped/return)"}
+    assert names == {"true/return, return_metric = own)", "shaped/return)"}
     long = create(client, return_metric="a/very/long/name/of/a/metric/that/is/the/return")
     send(client, long, "points", batch(1, [1.0], metric="a/very/long/name/of/a/metric/that/is/the/return"))
     assert title("curve", [long["id"]]) == "Return (a/very/long/name/of/a/metric/that/is/the/return)"

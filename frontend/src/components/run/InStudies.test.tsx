@@ -1,7 +1,8 @@
 import { MantineProvider } from '@mantine/core';
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { cleanup, render, screen, waitFor } from '@testing-library/react';
+import { QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
+import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
+import { studiesOfRunQuery } from '@/api/studies';
 import { InStudies } from './InStudies';
 
 const served = vi.hoisted(() => {
@@ -19,12 +20,16 @@ afterEach(cleanup);
 
 const LOSS = 'It no longer counts there.';
 
+/** What the component knows, which is told at the same time. */
+const Status = () => <p>{useQuery(studiesOfRunQuery('R')).status}</p>;
+
 function show(): QueryClient {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   render(
     <QueryClientProvider client={client}>
       <MantineProvider env="test">
         <InStudies runId="R">{LOSS}</InStudies>
+        <Status />
       </MantineProvider>
     </QueryClientProvider>,
   );
@@ -36,7 +41,8 @@ it('names the studies, also after they could not be loaded again', async () => {
   const client = show();
   expect(await screen.findByText(`Part of studies: learning rates. ${LOSS}`)).toBeTruthy();
   served.studies = null;
-  await client.refetchQueries();
+  void client.refetchQueries();
+  await screen.findByText('error');
   expect(screen.getByText(`Part of studies: learning rates. ${LOSS}`)).toBeTruthy();
 });
 
@@ -46,7 +52,7 @@ it('warns if the studies could not be loaded, and not of a run without any', asy
   expect(await screen.findByText(/if any, could not be loaded\. It no longer counts there\./)).toBeTruthy();
   cleanup();
   served.studies = [];
-  const client = show();
-  await waitFor(() => expect(client.isFetching()).toBe(0));
+  show();
+  await screen.findByText('success');
   expect(screen.queryByText(new RegExp(LOSS))).toBeNull();
 });

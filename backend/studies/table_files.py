@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 
 from backend.figures.export_series import printable
 from backend.studies.reduction import in_tables
@@ -19,6 +20,8 @@ _COMMANDS = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "ₑ": r"\textsubscript{e}",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "η": r"$\eta$",
+    "λ": r"$\lambda$", "τ": r"$\tau$",
 } | {character: rf"\{character}" for character in "#$%&_{}"}  # fmt: skip
 """What LaTeX takes for something else, and what its usual fonts lack."""
 
@@ -49,25 +52,38 @@ def table_csv(table: Table) -> str:
 
 
 def table_latex(table: Table, caption: str) -> str:
-    """A table for a paper, with the values that the page shows; it needs the package booktabs.
+    """A table for a paper; it needs the package booktabs.
+
+    Values are as on the page, with their intervals, and with the number of runs where not all are in.
 
     Args:
         table: the table.
-        caption: what it shows, as sentences. The protocol, rule and source of its columns follow.
+        caption: what it shows, as sentences. A mark at each column's title leads to its protocol, rule and
+            source, which follow.
     """
+    [first, *columns] = table.columns
+    sources = dict.fromkeys((column.source, column.how) for column in columns)
+    mark_of = {source: rf"\textsuperscript{{{number}}}" for number, source in enumerate(sources, 1)}
+    titles = [_latex(_title(column)) + mark_of[column.source, column.how] for column in columns]
+    if any(cell.low is not None for row in (*table.rows, *table.foot) for cell in row.cells):
+        caption += " In brackets: 95 % confidence intervals."
+    notes = [
+        mark + _latex(f"{'published, ' if source == 'published' else ''}{how.removesuffix('.')}.")
+        for (source, how), mark in mark_of.items()
+    ]
     lines = [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"  \centering",
-        rf"  \caption{{{_latex(' '.join([caption, *_notes(table)]))}}}",
+        rf"  \caption{{{' '.join([_latex(caption), *notes])}}}",
         rf"  \begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
         r"    \toprule",
-        _latex_row([_title(column) for column in table.columns]),
+        _latex_row([_latex(_title(first)), *titles]),
     ]
     for rows in (table.rows, table.foot):
         if rows:
             lines.append(r"    \midrule")
-            lines += [_latex_row([row.label, *map(_shown, row.cells)]) for row in rows]
+            lines += [_latex_row(map(_latex, [row.label, *map(_shown, row.cells)])) for row in rows]
     lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}", ""]
     return "\n".join(lines)
 
@@ -76,31 +92,23 @@ def _title(column: Column) -> str:
     return column.title if column.unit in ("", "score") else f"{column.title} ({column.unit})"
 
 
-def _notes(table: Table) -> list[str]:
-    """Protocol, rule and source of the columns, those that have the same in one sentence."""
-    titles: dict[tuple[str, str], list[str]] = {}
-    for column in table.columns[1:]:
-        titles.setdefault((column.source, column.how), []).append(column.title)
-    return [
-        f"{', '.join(names)}: {'published, ' if source == 'published' else ''}{how.removesuffix('.')}."
-        for (source, how), names in titles.items()
-    ]
-
-
 def _shown(cell: TableCell) -> str:
     if cell.value is None:
         return "–"
-    if cell.low is None or cell.high is None:
-        return in_tables(cell.value)
-    return f"{in_tables(cell.value)} [{in_tables(cell.low)}, {in_tables(cell.high)}]"
+    text = in_tables(cell.value)
+    if cell.low is not None and cell.high is not None:
+        text += f" [{in_tables(cell.low)}, {in_tables(cell.high)}]"
+    if cell.n is not None and cell.planned is not None and cell.n < cell.planned:
+        text += f" ({cell.n} of {cell.planned} runs)"
+    return text
 
 
-def _latex_row(texts: list[str]) -> str:
-    return f"    {' & '.join(map(_latex, texts))} \\\\"
+def _latex_row(cells: Iterable[str]) -> str:
+    return f"    {' & '.join(cells)} \\\\"
 
 
 def _latex(text: str) -> str:
     """A text in which nothing is a command: nor is a bracket or a star after the end of the row before."""
-    line = printable(text).replace("\n", " ")
+    line = printable(text).replace("\n", " ").strip()
     escaped = "".join(_COMMANDS.get(character, character) for character in line)
     return f"{{}}{escaped}" if escaped[:1] in ("[", "*") else escaped

@@ -742,9 +742,10 @@ def test_table_is_a_file_as_csv_latex_or_caption(sqlite_service: RunningService)
     assert rows[0] == ["CartPole", "20.0", "21.0", "3", "3", "3", "3"]
     latex = sqlite_service.client.get(at, params={"format": "latex"})
     assert latex.headers["content-disposition"] == 'attachment; filename="f0.tex"'
-    assert r"    Environment & PAAC & A3C \\" in latex.text
+    assert r"    Environment & PAAC\textsuperscript{1} & A3C\textsuperscript{1} \\" in latex.text
     assert r"    CartPole & 20 & 21 \\" in latex.text
-    assert "PAAC, A3C: last 100 training episodes; mean of the last training scores of 3 runs." in latex.text
+    notes = r"\textsuperscript{1}last 100 training episodes; mean of the last training scores of 3 runs.}"
+    assert notes in latex.text
     caption = sqlite_service.client.get(at, params={"format": "caption"}).text
     assert caption.startswith("Mean of the last training scores of 3 runs; 12 of 12 runs are in.")
     refused = sqlite_service.client.get(at, params={"format": "matplotlib"})
@@ -772,30 +773,29 @@ def test_csv_of_a_table_has_units_and_intervals() -> None:
     ]
 
 
-def test_latex_of_a_table_has_its_values_as_the_page_shows_them_and_no_command_of_a_name() -> None:
+def test_latex_of_a_table_tells_columns_of_equal_titles_apart_and_has_no_command_of_a_name() -> None:
     columns = [
         Column("Method", "", "name"),
         Column("Pong", "no-op starts; 100 % of A_C", "ours", unit="×"),
         Column("Q*bert", "Mnih et al.", "published"),
-        Column("Seaquest", "Mnih et al.", "published"),
+        Column("Pong", "Mnih et al.", "published"),
     ]
-    rows = [
-        TableRow(
-            r"[best] \input{a} & #1", [TableCell(1234.5678, 1200.0, -1.5), TableCell(0.0001), TableCell(7)]
-        )
-    ]
+    cells = [TableCell(1234.5678, 1200.0, -1.5), TableCell(0.0001), TableCell(7, n=1, planned=3)]
+    rows = [TableRow("\t[best] \\input{a} & #1, λ", cells)]
     table = Table(columns, rows, [TableRow("Mean", [TableCell(None), TableCell(-2), TableCell(3)])])
     assert table_files.table_latex(table, "All ${runs}$.").splitlines() == [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"  \centering",
-        r"  \caption{All \$\{runs\}\$. Pong: no-op starts; 100 \% of A\_C. "
-        r"Q*bert, Seaquest: published, Mnih et al.}",
+        r"  \caption{All \$\{runs\}\$. In brackets: 95 \% confidence intervals. "
+        r"\textsuperscript{1}no-op starts; 100 \% of A\_C. \textsuperscript{2}published, Mnih et al.}",
         r"  \begin{tabular}{lrrr}",
         r"    \toprule",
-        r"    Method & Pong ($\times$) & Q*bert & Seaquest \\",
+        r"    Method & Pong ($\times$)\textsuperscript{1} & Q*bert\textsuperscript{2} & "
+        r"Pong\textsuperscript{2} \\",
         r"    \midrule",
-        r"    {}[best] \textbackslash{}input\{a\} \& \#1 & 1,234.57 [1,200, $-$1.5] & 1e$-$4 & 7 \\",
+        r"    {}[best] \textbackslash{}input\{a\} \& \#1, $\lambda$ & 1,234.57 [1,200, $-$1.5] & "
+        r"1e$-$4 & 7 (1 of 3 runs) \\",
         r"    \midrule",
         r"    Mean & – & $-$2 & 3 \\",
         r"    \bottomrule",

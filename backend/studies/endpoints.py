@@ -162,11 +162,18 @@ def list_cells(
     study_id: StudyId, principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
 ) -> CellPage:
     """The cells of a study with their runs, by number."""
-    spec = service.spec_of(service.get(session, study_id))
+    study = service.get(session, study_id)
+    spec = service.spec_of(study)
     cells, runs, next_cursor = repository.page_of_cells(session, study_id, limit=limit, cursor=cursor)
     changed = repository.changed_runs(session, [study_id])
     items = [
-        CellOut.of(spec, cell, runs.get(cell.run_id or ""), is_changed=cell.run_id in changed)
+        CellOut.of(
+            spec,
+            cell,
+            runs.get(cell.run_id or ""),
+            is_changed=cell.run_id in changed,
+            is_running=study.state == "running",
+        )
         for cell in cells
     ]
     return CellPage(items=items, next_cursor=next_cursor)

@@ -32,6 +32,9 @@ from backend.sweeps.planning import CHANGED
 
 T = TypeVar("T")
 
+_IS_STARTED = or_(StudyCell.started, (Study.state != "running") & StudyCell.run_id.is_not(None))
+"""Whether a cell no longer waits. In an ended study nothing does, and a run that was to go on stays as it
+ended; if the study continues, it waits again."""
 _CHUNK = 500
 """Values of one IN, which databases bound."""
 _RECENT_RUNS = 200
@@ -114,14 +117,15 @@ def counts(session: Session, study_ids: Collection[str]) -> dict[str, Counter[st
     query = (
         select(
             StudyCell.study_id,
-            StudyCell.started,
+            _IS_STARTED.label("is_started"),
             StudyCell.error.is_not(None),
             Run.state,
             func.count(),
         )
+        .join(Study, Study.id == StudyCell.study_id)
         .outerjoin(Run, Run.id == StudyCell.run_id)
         .where(StudyCell.study_id.in_(study_ids))
-        .group_by(StudyCell.study_id, StudyCell.started, StudyCell.error.is_not(None), Run.state)
+        .group_by(StudyCell.study_id, "is_started", StudyCell.error.is_not(None), Run.state)
     )
     by_study: dict[str, Counter[str]] = {study_id: Counter() for study_id in study_ids}
     for study_id, started, has_error, state, n in session.execute(query):
@@ -141,7 +145,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
             StudyCell.arm,
             StudyCell.environment,
             StudyCell.draw,
-            StudyCell.started,
+            _IS_STARTED,
             StudyCell.reused,
             StudyCell.error,
             Run.id,
@@ -152,6 +156,7 @@ def cells(session: Session, study_id: str) -> list[CellRow]:
             Run.wall_time_s,
             Run.revision,
         )
+        .join(Study, Study.id == StudyCell.study_id)
         .outerjoin(Run, Run.id == StudyCell.run_id)
         .where(StudyCell.study_id == study_id)
         .order_by(StudyCell.number)
@@ -340,12 +345,6 @@ def mark_started(session: Session, study_id: str, numbers: Collection[int], *, s
             .where(StudyCell.study_id == study_id, StudyCell.number.in_(chunk))
             .values(started=started)
         )
-
-
-def settle(session: Session, study_id: str) -> None:
-    """Let cells whose runs waited for their turn to go on show these runs as they ended."""
-    of_study = StudyCell.study_id == study_id, StudyCell.started.is_(False), StudyCell.run_id.is_not(None)
-    session.execute(update(StudyCell).where(*of_study).values(started=True))
 
 
 def hand_over(session: Session, study_id: str, run_ids: Collection[str]) -> set[str]:

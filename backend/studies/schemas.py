@@ -303,10 +303,13 @@ class CellOut(Schema):
     """Why no run can be started."""
 
     @classmethod
-    def of(cls, spec: StudySpec, cell: StudyCell, run: Run | None, *, is_changed: bool) -> Self:
-        """From a cell's row and its run, which was changed or trains as planned."""
+    def of(
+        cls, spec: StudySpec, cell: StudyCell, run: Run | None, *, is_changed: bool, is_running: bool
+    ) -> Self:
+        """From a cell's row, its run, which was changed or trains as planned, and whether its study runs."""
+        is_started = cell.started or (run is not None and not is_running)
         state = standing(
-            started=cell.started, has_error=cell.error is not None, state=None if run is None else run.state
+            started=is_started, has_error=cell.error is not None, state=None if run is None else run.state
         )
         return cls(
             number=cell.number,

@@ -462,8 +462,6 @@ def _set_state(session: Session, study: Study, state: StudyState, reason: str) -
     study.state = state
     study.state_reason = reason
     study.ended_at = None if state == "running" else database_now(session)
-    if state != "running":
-        repository.settle(session, study.id)
 
 
 def _change(session: Session, study: Study, changes: Mapping[str, Any]) -> None:

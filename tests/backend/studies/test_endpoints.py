@@ -242,6 +242,25 @@ def test_failed_runs_that_waited_for_their_turn_are_failed_when_the_study_stops(
     assert client.post(f"{STUDIES}/{study['id']}/retry").json()["runs"] == {"queued": 3, "waiting": 5}
 
 
+def test_failed_runs_that_waited_for_their_turn_go_on_when_the_budget_is_extended(
+    service: RunningService, client: Client
+) -> None:
+    study = created(client, concurrency=100)
+    extend = f"{STUDIES}/{study['id']}/extend"
+    end_runs(service.engine, RunState.FAILED)
+    client.patch(f"{STUDIES}/{study['id']}", json={"concurrency": 3})
+    client.post(f"{STUDIES}/{study['id']}/retry")
+    client.post(extend, json={"budget": {"agent_steps": 10_000}})
+    end_runs(service.engine, attempt=2)
+    reconcile(service.engine, study)
+    ended = detail(client, study)
+    assert (ended["state"], ended["runs"]) == ("finished", {"finished": 3, "failed": 5})
+    assert Counter(cell["state"] for cell in cells(client, study)) == {"finished": 3, "failed": 5}
+    client.post(extend, json={"budget": {"agent_steps": 10**9}})
+    reconcile(service.engine, study)
+    assert detail(client, study)["runs"] == {"finished": 3, "queued": 3, "waiting": 2}
+
+
 def test_stop_leaves_a_running_study_the_runs_that_it_shares(service: RunningService, client: Client) -> None:
     first = created(client, concurrency=100)
     second = created(client, name="again", concurrency=100, draws={"n": 1})

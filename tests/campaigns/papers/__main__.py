@@ -30,6 +30,7 @@ import httpx
 from backend import __version__
 from backend.specs.studies import DEFINITIONS, study_of
 from backend.specs.study import Scale
+from backend.studies import expansion
 from tests.support.installation import Installation
 
 _NAMES = {
@@ -115,12 +116,19 @@ def _start(home: Path) -> Installation:
     raise SystemExit(problem)
 
 
-def _ended(client: httpx.Client, definition: str, scale: str) -> tuple[dict[str, Any], float | None]:
+def _ended(client: httpx.Client, definition: str, scale: Scale) -> tuple[dict[str, Any], float | None]:
     """The study of a definition when it has ended, and how many minutes it took; None if it was started
     before."""
+
+    def read(study_id: str) -> dict[str, Any]:
+        detail: dict[str, Any] = _answer(client, "GET", f"/api/v1/studies/{study_id}").json()
+        return detail
+
     name = f"{definition}, {scale}, {__version__}"
     listed = _answer(client, "GET", "/api/v1/studies", params={"definition": definition}).json()["items"]
-    study = next((study for study in listed if study["name"] == name), None)
+    named = [study["id"] for study in listed if study["name"] == name]
+    today = _experiment(definition, scale)
+    study = next((study for study in map(read, named) if _runs_of(study["spec"]) == today), None)
     is_new = study is None
     if study is None:
         body = {"item": DEFINITIONS[definition][1].items[0].id, "scale": scale, "name": name}
@@ -209,9 +217,7 @@ def _is_complete(folder: Path, name: str, scale: Scale) -> bool:
     readme, table, stored = (folder / file for file in ("README.md", "runs.csv", "study.json"))
     if not (readme.exists() and table.exists() and stored.exists()):
         return False
-    exported = json.loads(stored.read_text("utf-8"))
-    today = study_of(*DEFINITIONS[name], scale).model_dump(mode="json")
-    if _experiment(exported) != _experiment(today):
+    if _runs_of(json.loads(stored.read_text("utf-8"))) != _experiment(name, scale):
         return False
     if f"`make papers`, Callboard {__version__}, ended" not in readme.read_text("utf-8"):
         return False
@@ -219,11 +225,16 @@ def _is_complete(folder: Path, name: str, scale: Scale) -> bool:
         return all(run["state"] == "finished" for run in csv.DictReader(runs))
 
 
-def _experiment(study: dict[str, Any]) -> dict[str, Any]:
-    """What of a definition changes its runs, but for settings, which an export has with their presets."""
-    arms = [(arm["label"], arm["algorithm"]) for arm in study["arms"]]
-    same = {name: study[name] for name in ("environments", "draws", "concurrency")}
-    return same | {"arms": arms, "stop": study["run"].get("stop")}
+def _experiment(name: str, scale: Scale) -> dict[str, Any]:
+    """What the runs of a definition are today."""
+    spec = expansion.resolve_presets(study_of(*DEFINITIONS[name], scale))
+    return _runs_of(spec.model_dump(mode="json"))
+
+
+def _runs_of(spec: dict[str, Any]) -> dict[str, Any]:
+    """What of a study decides its runs: words and figures do not."""
+    same = {name: spec[name] for name in ("arms", "environments", "draws", "concurrency")}
+    return same | {"stop": spec["run"].get("stop")}
 
 
 def _is_written(study: dict[str, Any], folder: Path) -> bool:

@@ -206,8 +206,13 @@ class StudyFigure(Strict):
     @property
     def compares_times(self) -> bool:
         """Whether it shows training times or rates, which runs beside each other on one host change."""
-        of_metrics = bool(self.metrics) and self.kind != "curves"
-        return self.x == "hours" or of_metrics or self.reduction.rule in ("time_to", "time_to_peak")
+        rule = self.reduction
+        times = rule.rule in ("time_to", "time_to_peak") and rule.axis == "wall_time_s"
+        if self.kind == "curves":
+            times |= self.x in ("hours", "wall_time_s")
+        elif self.metrics:  # of bars, tables and counts: rates, and shares of the time
+            times = True
+        return times or any(name.startswith("speed/") for name in (*self.metrics, rule.metric or ""))
 
 
 class StudySpec(Strict):

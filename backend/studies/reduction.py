@@ -583,14 +583,15 @@ def _reached(data: _Data, rule: ReductionRule, reduction: Reduction, frame: Fram
         return drawing, ""
     _, _, scores = _with_reference(data, rule)
     if (reference := rule.reference_arm) is not None and 0 < len(scores) <= _MAX_LISTED:
-        own = TimeToPeak("wall_time_s" if is_time else "agent_steps", rule.source)
-        peaks = own.reduce(data.members, data.planned)
+        time_to_peak = TimeToPeak("wall_time_s" if is_time else "agent_steps", rule.source)
+        peaks = time_to_peak.reduce(data.members, data.planned)
         where = []
-        for name, score in scores.items():
-            at = peaks.value(reference, name)
+        times = [peaks.value(reference, name) for name in scores]
+        for (name, score), at in zip(scores.items(), times, strict=True):
             after = "" if at is None else f" after {in_tables(at / divisor)} {unit}"
             where.append(f"{data.title(name)} {in_tables(score)}{after}")
-        said.append(f"best scores of {reference}: {', '.join(where)}")
+        own = "" if times == [None] * len(times) else " (mean) and when its runs had theirs (median)"
+        said.append(f"best scores of {reference}{own}: {', '.join(where)}")
     return drawing, "; ".join(said) + "."
 
 

@@ -461,13 +461,15 @@ def trained_beside_others(session: Session, run_ids: Collection[str]) -> set[str
     ]
     if not own:
         return set()
-    first = min(claimed_at for _, _, claimed_at, _ in own)
+    first, ends = min(row.claimed_at for row in own), [row.ended_at for row in own if row.ended_at]
     attempts = (
         select(*columns)
-        .where(Attempt.host.in_({host for _, host, _, _ in own}))
+        .where(Attempt.host.in_({row.host for row in own}))
         .where(or_(Attempt.ended_at.is_(None), Attempt.ended_at > first))
         .order_by(Attempt.claimed_at)
     )
+    if len(ends) == len(own):
+        attempts = attempts.where(Attempt.claimed_at < max(ends))
     beside: set[str] = set()
     training: dict[str, list[tuple[str, datetime | None]]] = defaultdict(list)
     for run_id, host, claimed_at, ended_at in session.execute(attempts):

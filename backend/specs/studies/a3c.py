@@ -663,11 +663,11 @@ CONTINUOUS = Definition(
             environments=("InvertedPendulum-v5",),
             draws=Draws(n=8, space=rates(1e-5, 1e-2)),
             stop={"agent_steps": 40_000},
+            concurrency=1,
             differs=(
                 "One easy task",
                 "8 learning rates instead of 50",
                 "4 actors without LSTM, shared Adam; 40,000 agent steps a run",
-                SIDE_BY_SIDE,
             ),
         ),
         "hours": AtScale(

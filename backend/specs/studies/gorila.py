@@ -199,11 +199,11 @@ FIGURE_5 = Definition(
             environments=("CartPole-v1", "Acrobot-v1"),
             draws=Draws(n=2),
             stop={"agent_steps": 20_000},
+            concurrency=1,
             differs=(
                 "Two small environments instead of 49 games, 20,000 agent steps a run",
                 _SMALL_DIFFERS[1],
                 STANDARD_RESETS,
-                SIDE_BY_SIDE,
             ),
         ),
         "hours": AtScale(

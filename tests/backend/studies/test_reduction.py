@@ -343,7 +343,10 @@ def test_times_to_the_score_of_an_arm_that_has_none_yet_count_all_runs(
     findings = [figure(sqlite_service.client, study, f"f{at}")["finding"] for at in range(2)]
     # Fewer episodes than a score at a time needs: the last score counts, at no known time.
     assert findings[0].endswith("; best scores of PAAC: CartPole 20, Acrobot −20.")
-    assert findings[1].endswith("; best scores of PAAC: CartPole 120 after 10 s, Acrobot 80 after 10 s.")
+    assert findings[1].endswith(
+        "; best scores of PAAC (mean) and when its runs had theirs (median): "
+        "CartPole 120 after 10 s, Acrobot 80 after 10 s."
+    )
 
 
 @pytest.mark.parametrize("kind", ["speedups", "table", "games"])
@@ -411,13 +414,16 @@ def test_captions_of_figures_over_time_count_runs_that_trained_beside_others(ser
         cells = session.scalars(select(StudyCell).order_by(StudyCell.number)).all()
         run_ids = [cell.run_id or "" for cell in cells]
     began = datetime(2026, 1, 1, tzinfo=UTC)
-    other, deleted = make_run(service.engine, seed=100), make_run(service.engine, seed=101)
+    other, earlier, later = (make_run(service.engine, seed=seed) for seed in (100, 101, 102))
     attempts = [(0, 30, "a"), (30, 60, "a"), (50, 90, "b"), (60, 90, "a"), (100, 130, "a"), (120, 150, "a")]
     for run_id, (first_s, last_s, host) in zip(run_ids, attempts, strict=False):
         claimed_at, ended_at = (began + timedelta(seconds=at_s) for at_s in (first_s, last_s))
         add_attempt(service.engine, run_id, claimed_at=claimed_at, ended_at=ended_at, host=host)
     add_attempt(service.engine, other.id, claimed_at=began + timedelta(seconds=85), ended_at=None, host="b")
-    add_attempt(service.engine, deleted.id, claimed_at=began - timedelta(days=1), ended_at=began, host="a")
+    add_attempt(service.engine, earlier.id, claimed_at=began - timedelta(days=1), ended_at=began, host="a")
+    add_attempt(service.engine, later.id, claimed_at=began + timedelta(seconds=150), ended_at=None, host="a")
+    resumed = began + timedelta(seconds=95)  # run 3, which is its own neighbour at no time
+    add_attempt(service.engine, run_ids[3], 2, claimed_at=began + timedelta(seconds=80), ended_at=resumed)
     captions = [figure(service.client, study, f"f{at}")["caption"] for at in range(2)]
     assert captions[0].endswith(
         "; 12 of 12 runs are in; 3 of 12 finished runs trained beside others on their host"

@@ -1,13 +1,14 @@
 """The page of a large study, on an idle machine: `make benchmarks`."""
 
 import time
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import select
 
-from backend.db import Run, StudyCell
+from backend.db import Attempt, Run, StudyCell
 from backend.db.engine import writing
 from backend.metrics import repository as metrics
 from backend.specs.events import PointsEvent
@@ -21,6 +22,7 @@ P95_MS = 300
 N_REQUESTS = 40
 N_POINTS = 500
 """Of each run's curve."""
+N_OTHER_ATTEMPTS = 20_000
 RATES = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
 FIGURES: list[dict[str, Any]] = [
     {"id": "curves", "title": "Score against agent steps", "kind": "curves"},
@@ -59,7 +61,8 @@ def curve(metric: str, values: np.ndarray[Any, Any]) -> PointsEvent:
 
 
 def finish(service: RunningService) -> None:
-    """Fill every cell with a finished run that has a curve, two other metrics and two evaluations."""
+    """Fill every cell with a finished run that has a curve, two other metrics and two evaluations, and let a
+    run of the same host have `N_OTHER_ATTEMPTS`."""
     rng = np.random.default_rng(0)
     shares = [curve(f"paac/time_{part}", rng.uniform(0.2, 0.6, 20)) for part in ("learning", "environment")]
     with writing(service.engine) as session:
@@ -76,8 +79,19 @@ def finish(service: RunningService) -> None:
             session.flush()
             metrics.append(session, run.id, 1, 1, [curve("rollout/episode_return", returns), *shares])
             session.add_all(evaluation_row(run.id, steps, returns[-1]) for steps in (25_000, 50_000))
+            began = example.created_at + timedelta(seconds=30 * cell.number)
+            session.add(attempt(run.id, 1, began))
             cell.run_id, cell.started = run.id, True
-        session.delete(example)
+        # Its attempts overlap those of the study, and most are later ones.
+        for number in range(1, N_OTHER_ATTEMPTS + 1):
+            session.add(attempt(example.id, number, example.created_at + timedelta(seconds=30 * number)))
+        example.state = RunState.STOPPED
+
+
+def attempt(run_id: str, number: int, claimed_at: datetime) -> Attempt:
+    """An attempt of a minute."""
+    ended_at = claimed_at + timedelta(minutes=1)
+    return Attempt(run_id=run_id, number=number, host="a", claimed_at=claimed_at, ended_at=ended_at)
 
 
 def test_page_of_a_study_of_1000_runs_with_curves_is_answered_within_its_time_limit(

@@ -586,11 +586,11 @@ def _reached(data: _Data, rule: ReductionRule, reduction: Reduction, frame: Fram
         time_to_peak = TimeToPeak("wall_time_s" if is_time else "agent_steps", rule.source)
         peaks = time_to_peak.reduce(data.members, data.planned)
         where = []
-        times = [peaks.value(reference, name) for name in scores]
-        for (name, score), at in zip(scores.items(), times, strict=True):
+        own_times = [peaks.value(reference, name) for name in scores]
+        for (name, score), at in zip(scores.items(), own_times, strict=True):
             after = "" if at is None else f" after {in_tables(at / divisor)} {unit}"
             where.append(f"{data.title(name)} {in_tables(score)}{after}")
-        own = "" if times == [None] * len(times) else " (mean) and when its runs had theirs (median)"
+        own = "" if own_times == [None] * len(own_times) else " (mean) and when its runs had theirs (median)"
         said.append(f"best scores of {reference}{own}: {', '.join(where)}")
     return drawing, "; ".join(said) + "."
 

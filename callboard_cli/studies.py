@@ -145,7 +145,7 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
     typer.echo(f"runs: {format_counts(study['runs'])}")
     for item in study["items"]:
         typer.echo(printable(f"{item['label']}: {item['claim']}"))
-    table = Table("environment", "arm", "runs", "mean score", box=None, pad_edge=False)
+    table = Table("environment", "arm", "runs", "mean training score", box=None, pad_edge=False)
     for cell in study["progress"]:
         table.add_row(
             cell["environment"],

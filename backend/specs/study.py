@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.fields import SLUG, Strict, Text
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import BLANK, MAX_SEED, GivenName, Notes, Seed
@@ -147,6 +148,13 @@ FigureKind = Literal[
     "profile",
     "optimality_gap",
 ]
+_PUBLISHED = dict.fromkeys(
+    name
+    for environment in ENVIRONMENTS.values()
+    for score in environment.published
+    for name in (score.label, f"{score.label}@{score.protocol}")
+)
+"""What names published scores: labels, also with a protocol; in the order of the environments."""
 _RULES_OF: Mapping[FigureKind, tuple[Rule, ...]] = {
     "scatter": ("last",),
     "sorted": ("last",),
@@ -352,6 +360,15 @@ class StudySpec(Strict):
             ):
                 what = f"the rule {rule.rule}" if rule.ratio_to is None else "ratio_to"
                 yield f"{place}.published", f"are scores, and the values of {what} are not: leave them out"
+            for number, name in enumerate(figure.published):
+                if name not in _PUBLISHED and name.partition("@")[0] in _PUBLISHED:
+                    yield (
+                        f"{place}.published.{number}",
+                        "has no score of this protocol; leave out what follows @",
+                    )
+                elif name not in _PUBLISHED:
+                    known = ", ".join(label for label in _PUBLISHED if "@" not in label)
+                    yield f"{place}.published.{number}", f"is no published score; use one of {known}"
             rules = _RULES_OF.get(figure.kind)
             if rules is not None:
                 if figure.reduction.rule not in rules:

@@ -227,7 +227,7 @@ def _file(drawn: reduction.StudyDrawing, form: FigureForm) -> Response:
     if form.format == "csv":
         content = table_csv(drawn.table)
     elif form.format == "latex":
-        content = table_latex(drawn.table, drawn.text)
+        content = table_latex(drawn.table, drawn.spec.id, f"{drawn.spec.title}. {drawn.text}")
     elif form.format == "caption":
         content = f"{drawn.text}\n"
     else:

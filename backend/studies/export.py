@@ -22,8 +22,8 @@ from backend.studies.table_files import table_csv, table_latex
 from backend.text import as_cell
 
 _CELL = (
-    "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "score",
-    "agent_steps",
+    "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "training_score",
+    "last_evaluation", "best_parameters", "agent_steps",
 )  # fmt: skip
 EXPORTED_PX = 960
 """The width for which figures in files are laid out."""
@@ -48,7 +48,9 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     files = {
         "README.md": _readme(study, spec, drawn),
         "study.json": spec.model_dump_json(indent=2),
-        "runs.csv": _runs(spec, rows, repository.changed_runs(session, [study.id])),
+        "runs.csv": _runs(
+            spec, rows, repository.changed_runs(session, [study.id]), _evaluations(session, study)
+        ),
         "specs.jsonl": "".join(
             json.dumps({"run": run.id} | in_declared_order(run.spec)) + "\n"
             for _, run in rows
@@ -63,7 +65,9 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
             files[f"{name}.py"] = matplotlib_script(result.figure, result.text)
         if result.table is not None:
             files[f"{name}.csv"] = table_csv(result.table)
-            files[f"{name}.tex"] = table_latex(result.table, result.text)
+            files[f"{name}.tex"] = table_latex(
+                result.table, result.spec.id, f"{result.spec.title}. {result.text}"
+            )
     return files
 
 
@@ -81,8 +85,9 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
         "## Files",
         "",
         "- `study.json`: the study; `callboard studies start --file study.json` starts it again.",
-        "- `runs.csv`: its runs, with their scores, which count if the run is finished and was not changed "
-        "after its start; `specs.jsonl`: their settings, defaults included.",
+        "- `runs.csv`: its runs, with the mean returns of their last 100 training episodes, of their last "
+        "evaluation and of their best parameters, evaluated again. They count if the run is finished and was "
+        "not changed after its start. `specs.jsonl`: their settings, defaults included.",
         "- `versions.json`: what trained them.",
         "- A CSV file for each figure or table; a script that redraws each figure; each table as LaTeX.",
         "",
@@ -101,7 +106,26 @@ def _claims(definition_id: str) -> list[str]:
     return [f"{paper.authors} ({paper.year}). {paper.title}.", "", *claims, ""]
 
 
-def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]], changed: Collection[str]) -> str:
+def _evaluations(session: Session, study: Study) -> dict[str, tuple[float | str, float | str]]:
+    """Mean returns of each run's last evaluation, and of the evaluation of its best parameters at the end;
+    empty without one."""
+    last = {
+        run_id: evaluations[-1].mean_return
+        for run_id, evaluations in repository.evaluations(session, study.id).items()
+    }
+    kept = {
+        run_id: evaluations[-1].mean_return
+        for run_id, evaluations in repository.best_kept(session, study.id).items()
+    }
+    return {run_id: (last.get(run_id, ""), kept.get(run_id, "")) for run_id in last.keys() | kept.keys()}
+
+
+def _runs(
+    spec: StudySpec,
+    rows: Sequence[tuple[StudyCell, Run | None]],
+    changed: Collection[str],
+    scores: Mapping[str, tuple[float | str, float | str]],
+) -> str:
     paths = list(spec.draws.space)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -119,6 +143,7 @@ def _runs(spec: StudySpec, rows: Sequence[tuple[StudyCell, Run | None]], changed
                 cell.reused,
                 run is not None and run.id in changed,
                 run.score if run and run.score is not None else "",
+                *(scores[run.id] if run and run.id in scores else ("", "")),
                 run.agent_steps if run else "",
                 *(cell.settings.get(path, "") for path in paths),
             ]

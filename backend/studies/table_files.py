@@ -19,7 +19,8 @@ _DETAILS = {
 _COMMANDS = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "−": "$-$", "×": r"$\times$", "∞": r"$\infty$", "ₑ": r"\textsubscript{e}",
+    "−": "$-$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "²": "$^2$", "∞": r"$\infty$",
+    "ₑ": r"\textsubscript{e}",
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "η": r"$\eta$",
     "λ": r"$\lambda$", "τ": r"$\tau$",
 } | {character: rf"\{character}" for character in "#$%&_{}"}  # fmt: skip
@@ -51,13 +52,14 @@ def table_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def table_latex(table: Table, caption: str) -> str:
+def table_latex(table: Table, name: str, caption: str) -> str:
     """A table for a paper; it needs the package booktabs.
 
     Values are as on the page, with their intervals, and with the number of runs where not all are in.
 
     Args:
         table: the table.
+        name: for references to it in the paper.
         caption: what it shows, as sentences. A mark at each column's title leads to its protocol, rule and
             source, which follow.
     """
@@ -76,6 +78,7 @@ def table_latex(table: Table, caption: str) -> str:
         r"\begin{table}",
         r"  \centering",
         rf"  \caption{{{' '.join([_latex(caption), *notes])}}}",
+        rf"  \label{{tab:{name}}}",
         rf"  \begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
         r"    \toprule",
         _latex_row([_latex(_title(first)), *titles]),

@@ -789,12 +789,13 @@ def test_latex_of_a_table_tells_columns_of_equal_titles_apart_and_has_no_command
     cells = [TableCell(1234.5678, 1200.0, -1.5), TableCell(0.0001), TableCell(7, n=1, planned=3)]
     rows = [TableRow("\t[best] \\input{a} & #1, λ", cells)]
     table = Table(columns, rows, [TableRow("Mean", [TableCell(None), TableCell(-2), TableCell(3)])])
-    assert table_files.table_latex(table, "All ${runs}$.").splitlines() == [
+    assert table_files.table_latex(table, "raw", "All ${runs}$.").splitlines() == [
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"  \centering",
         r"  \caption{All \$\{runs\}\$. In brackets: 95 \% confidence intervals. "
         r"\textsuperscript{1}no-op starts; 100 \% of A\_C. \textsuperscript{2}published, Mnih et al.}",
+        r"  \label{tab:raw}",
         r"  \begin{tabular}{lrrr}",
         r"    \toprule",
         r"    Method & Pong ($\times$)\textsuperscript{1} & Q*bert\textsuperscript{2} & "
@@ -833,6 +834,12 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     curves = ast.literal_eval(files["f1.py"].split("FIGURE = ", 1)[1].split("\n\n", 1)[0])
     titles = [(text["panel"], round(text["x"], 6), text["y"], text["text"]) for text in curves["texts"]]
     assert titles == [(0, 0.5, 1.0, "CartPole"), (1, 0.5, 1.0, "Acrobot")]
+    [first, *_] = csv.DictReader(io.StringIO(files["runs.csv"]))
+    assert [first[name] for name in ("training_score", "last_evaluation", "best_parameters")] == [
+        "10.0",
+        "110.0",
+        "",
+    ]
     assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
     assert "highest score 31" in files["README.md"]
     assert files["f1.csv"].splitlines()[-1].split(",")[COLUMNS.index("n")] == "3"

@@ -48,6 +48,7 @@ function Studies({ item }: { item: PaperItem }) {
 /** A figure or table of a paper: what it claims, a button that repeats it, and the studies made of it. */
 export function PaperCard({ paper, item, onReproduce }: Props) {
   const title = `${paper.short}, ${item.label}: ${item.title}`;
+  const [first] = item.scales;
   return (
     <section className={`panel ${classes.card}`} aria-label={title}>
       <header>
@@ -72,7 +73,7 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
               Reproduce
             </Button>
             <span className="muted">
-              from {plural(Math.min(...item.scales.map(({ n_runs }) => n_runs)), 'run')}
+              {first && `${plural(first.n_runs, 'run')} at the scale ${first.scale}`}
             </span>
           </>
         ) : item.page ? (

@@ -34,6 +34,9 @@ export function StudyTableView({ table, label }: { table: StudyTable; label: str
                   title={detailOf(cell)}
                 >
                   {cell.value === null ? DASH : formatNumber(cell.value)}
+                  {isPartial(cell) && (
+                    <span className={classes.how}>{`${cell.n} of ${cell.planned} runs`}</span>
+                  )}
                 </td>
               ))}
             </tr>
@@ -43,6 +46,10 @@ export function StudyTableView({ table, label }: { table: StudyTable; label: str
     </ScrollPanel>
   );
 }
+
+/** Whether runs of a value are missing. */
+const isPartial = ({ value, n, planned }: Cell): boolean =>
+  value !== null && n !== null && planned !== null && n < planned;
 
 /** The runs of a value, and its interval. */
 function detailOf({ n, planned, low, high }: Cell): string | undefined {

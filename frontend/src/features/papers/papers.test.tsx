@@ -271,6 +271,13 @@ it('labels published columns and missing values of a table', async () => {
           { value: 18.3, low: null, high: null, n: null, planned: null },
         ],
       },
+      {
+        label: 'Breakout',
+        cells: [
+          { value: 20, low: null, high: null, n: 2, planned: 3 },
+          { value: 313, low: null, high: null, n: null, planned: null },
+        ],
+      },
     ],
     foot: [],
   };
@@ -278,8 +285,8 @@ it('labels published columns and missing values of a table', async () => {
   expect(screen.getByRole('columnheader', { name: /Gorila/ }).textContent).toContain(
     'published, no-op starts',
   );
-  const [ours, published] = screen.getAllByRole('cell');
-  expect([ours?.textContent, published?.textContent]).toEqual(['–', '18.3']);
+  const [ours, published, partial] = screen.getAllByRole('cell');
+  expect([ours, published, partial].map((cell) => cell?.textContent)).toEqual(['–', '18.3', '202 of 3 runs']);
   expect(ours?.getAttribute('title')).toBe('0 of 3 runs');
 });
 

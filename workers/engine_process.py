@@ -7,7 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,7 +30,8 @@ MAX_OUTPUT_BYTES = 16 * 2**20
 class EngineProcess:
     """A child process in its own session, connected by a socket pair.
 
-    Start it from a thread that lives as long: the kernel kills it when that thread ends.
+    Start it from a thread that lives as long: the kernel kills it when that thread ends. A forked one is
+    killed when this process ends.
 
     Args:
         arguments: appended to the engine's command.
@@ -37,6 +39,7 @@ class EngineProcess:
         stdout: file for its standard output.
         control: pass it one end of the socket pair as `--control-fd`.
         command: the engine's command.
+        fork: starts it in place of `command`, from its arguments and descriptors: `EngineServer.fork`.
         niceness: how far it yields a contended CPU, relative to its parent (nice(2)).
         environment: environment variables in addition to this process's.
     """
@@ -49,6 +52,7 @@ class EngineProcess:
         stdout: Path | None = None,
         control: bool = False,
         command: Sequence[str] = ENGINE_COMMAND,
+        fork: Callable[[Sequence[str], Sequence[int]], int] | None = None,
         niceness: int = 0,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -57,20 +61,24 @@ class EngineProcess:
         # Keeps message boundaries: commands go in, frames come out.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setblocking(False)
-        argv = [*command, *arguments, "--parent", str(os.getpid())]
-        if control:
-            argv += ["--control-fd", str(theirs.fileno())]
+        arguments = [*arguments, "--parent", str(os.getpid())]
+        pass_fds = [theirs.fileno()] if control else []
+        self._process: subprocess.Popen[bytes] | _ForkedProcess
         try:
             with theirs, output.open("ab") as error, (stdout or output).open("ab") as out:
-                self._process = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=error,
-                    pass_fds=[theirs.fileno()] if control else [],
-                    start_new_session=True,
-                    env=os.environ | (environment or {}),
-                )
+                if fork is not None:
+                    descriptors = [out.fileno(), error.fileno(), *pass_fds]
+                    self._process = _ForkedProcess(fork(arguments, descriptors))
+                else:
+                    self._process = subprocess.Popen(
+                        [*command, *arguments, *(f"--control-fd={number}" for number in pass_fds)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=error,
+                        pass_fds=pass_fds,
+                        start_new_session=True,
+                        env=os.environ | (environment or {}),
+                    )
         except BaseException:
             self._control.close()
             raise
@@ -191,6 +199,22 @@ class EngineProcess:
                 return file.read().decode(errors="replace").strip()
         except OSError:
             return ""
+
+
+class _ForkedProcess:
+    """A child that this process has not started itself: what `EngineProcess` needs of a `Popen`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._waiting = threading.Lock()
+
+    def wait(self) -> int:
+        with self._waiting:  # only one thread can reap it
+            if self.returncode is None:
+                _, status = os.waitpid(self.pid, 0)
+                self.returncode = os.waitstatus_to_exitcode(status)
+            return self.returncode
 
 
 def kill_tree(pid: int) -> None:

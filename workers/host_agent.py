@@ -4,6 +4,7 @@ One thread does all of this every few seconds, or immediately when woken. The da
 repeated wake-up changes nothing.
 """
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
 from workers.disk import Disk
 from workers.engine_process import ENGINE_COMMAND
+from workers.engine_server import EngineServer
 from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
 from workers.play import PlaySessions
@@ -87,6 +89,9 @@ class HostAgent:
             "worker_id": host_facts.worker_id(context.settings.home_dir),
         }
         self._name_taken = False
+        # Other commands fork nothing.
+        can_fork = sys.platform == "linux" and command == ENGINE_COMMAND
+        self._server = EngineServer() if can_fork else None
         self._gameplay = Gameplay(context.settings.redis)
         self._play = PlaySessions(
             context, self._gameplay, self._facts["environments"], command=command, on_end=self.wake
@@ -153,6 +158,8 @@ class HostAgent:
         self._gameplay.stop(max(0.0, deadline - monotonic()))
         self._clean_up.join(max(0.0, deadline - monotonic()))
         self._reconciler.join(max(0.0, deadline - monotonic()))
+        if self._server is not None:
+            self._server.stop()
         if not late and not self._thread.is_alive():
             # In a thread: a database that does not answer must not delay the exit.
             record = threading.Thread(target=self._record_stop, name="record-stop", daemon=True)
@@ -293,6 +300,8 @@ class HostAgent:
             claim,
             gameplay=self._gameplay,
             command=self._command,
+            server=self._server,
+            may_use_gpu=claim.may_use_gpu and bool(self._gpus.devices),
             gpu=gpu,
             on_end=self.wake,
             on_disk_fault=self._disk.record_fault,

@@ -1,8 +1,10 @@
 """Supervises one attempt at one run: starts the engine, records its events and its outcome.
 
-The supervising thread must live as long as the engine: the kernel kills the engine when the thread ends.
+The supervising thread must live as long as an engine that it starts as a process of its own: the kernel kills
+the engine when the thread ends.
 """
 
+import json
 import threading
 import traceback
 from collections import deque
@@ -24,9 +26,11 @@ from backend.runs import service as runs
 from backend.specs import machine_faults
 from backend.specs.commands import ChangeSettings, Stop, Watch
 from backend.specs.events import EndedEvent
+from backend.specs.run import is_custom
 from backend.specs.states import RunState
 from workers import resume
 from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity
+from workers.engine_server import EngineServer, EngineServerError
 from workers.gameplay import Gameplay
 from workers.outcome import AttemptOutcome, attempt_outcome, machine_fault
 from workers.recorder import MAX_BATCH_BYTES, Recorder
@@ -63,6 +67,8 @@ class Supervisor:
         claim: claim of the attempt.
         gameplay: publishes frames of the training.
         command: the engine's command.
+        server: forks the engine, where that is possible; None: it is always started by the command.
+        may_use_gpu: whether its engine may use a GPU of this host.
         gpu: UUID of the GPU that its engine may use; None: CUDA's choice.
         on_end: called when the attempt is over and its slot is free.
         on_disk_fault: called with the errno of a fault of this host's disk.
@@ -75,6 +81,8 @@ class Supervisor:
         *,
         gameplay: Gameplay,
         command: Sequence[str] = ENGINE_COMMAND,
+        server: EngineServer | None = None,
+        may_use_gpu: bool = False,
         gpu: str | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_disk_fault: Callable[[int], None] = lambda number: None,
@@ -88,6 +96,10 @@ class Supervisor:
         self._gameplay = gameplay
         self._is_watched = False
         self._command = command
+        self._server = server
+        self._may_use_gpu = may_use_gpu
+        self._not_forked: str | None = None
+        """Why the engine is not forked from the server; None if it is, or without a server."""
         self._on_end = on_end
         self._on_disk_fault = on_disk_fault
         self._run_dir = context.run_dir(claim.run_id)
@@ -184,7 +196,9 @@ class Supervisor:
             self._retry(partial(self._conclude_unstarted, recorder))
             return
         self._caught_up_at = monotonic()
-        log.info("engine.started", pid=self._process.pid, resumes=checkpoint)
+        log.info("engine.started", pid=self._process.pid, resumes=checkpoint, not_forked=self._not_forked)
+        if self._not_forked is not None:
+            self._log(f"its engine is a process of its own, not forked: {self._not_forked}", "info")
         has_lowered_priority = has_cut_output = False
         while not self._process.has_exited():
             self._wake.wait(FRAME_TICK_S if self._is_watched else TICK_S)
@@ -214,11 +228,13 @@ class Supervisor:
         arguments = ["train", str(self._run_dir), "--attempt", str(self.claim.attempt)]
         if checkpoint is not None:
             arguments += ["--resume", checkpoint]
+        self._not_forked = self._await_server()
         process = EngineProcess(
             arguments,
             output=self._output,
             control=True,
             command=self._command,
+            fork=None if self._server is None or self._not_forked else self._server.fork,
             environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
         )
         try:
@@ -227,6 +243,22 @@ class Supervisor:
             process.reap()
             raise
         return process
+
+    def _await_server(self) -> str | None:
+        """Wait until the engine server can fork the engine; return why it cannot, if so."""
+        if self._server is None:
+            return None
+        if self._may_use_gpu:
+            return "it may use a GPU"
+        spec = json.loads((self._run_dir / "spec.json").read_text("utf-8"))
+        if is_custom(spec["environment"]):
+            return f"{spec['environment']} is a custom environment"
+        try:
+            while not self._server.is_ready(TICK_S):
+                self._check(interruptible=True)
+        except EngineServerError as error:
+            return f"the engine server does not start: {error}"
+        return None
 
     def _forward_frames(self) -> None:
         """Have the engine send frames while a viewer watches, and publish them."""
@@ -352,12 +384,6 @@ class Supervisor:
             OSError: this host's disk is full or broken, if `interruptible`.
         """
 
-        def check() -> None:
-            if self._is_superseded:
-                raise Superseded
-            if interruptible and (self._requested or self._is_shutting_down):
-                raise _Interrupted
-
         def wait(error: Exception) -> None:
             if interruptible and isinstance(error, OSError) and machine_faults.errno_of(error):
                 raise error  # nothing has started: another host can take the run
@@ -366,18 +392,25 @@ class Supervisor:
                 self._log(f"waiting: {error}")
             self._wake.wait(self._next_backoff_s(error))
             self._wake.clear()
-            check()
+            self._check(interruptible)
 
-        check()
+        self._check(interruptible)
         result = retry_until_available(action, wait)
         self._backoff_s = 0.0
         return result
 
-    def _log(self, warning: str) -> None:
+    def _check(self, interruptible: bool) -> None:
+        """Raise as `_retry` does if nothing more is to be tried."""
+        if self._is_superseded:
+            raise Superseded
+        if interruptible and (self._requested or self._is_shutting_down):
+            raise _Interrupted
+
+    def _log(self, message: str, level: runs.LogLevel = "warning") -> None:
         """Append to the run's log, if the database is available."""
         with suppress(*TRANSIENT_ERRORS), self._context.writing() as session:
             claims.lock(session, self.claim.run_id, self.claim.attempt)
-            runs.log(session, self.claim.run_id, self.claim.attempt, "warning", warning)
+            runs.log(session, self.claim.run_id, self.claim.attempt, level, message)
             runs.bump_revision(session, self.claim.run_id)
 
     def _next_backoff_s(self, error: BaseException) -> float:

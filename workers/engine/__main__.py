@@ -15,20 +15,25 @@
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --upload PATH --out PATH --form file|frames [--fps N]
     python -m workers.engine warm-up
+    python -m workers.engine serve --requests FD
 
 RUN_DIR, or FOLDER, holds `spec.json`; `encode`, `start-set` and `thumbnail --video` do not read it, and that
 of `play` and `game` is a `PlaySetup`. The engine is killed when the process `--parent PID` ends. Exit codes:
 0 done, or stopped by SIGTERM or SIGINT while training; 1 failed; 2 bad input; killed by a signal, that one's;
 after a fault of the machine's disk, or if the checkpoint to resume from is damaged, as
 `backend.specs.machine_faults` gives it, without a final event.
+
+`serve` is the engine server: it loads what engines need, and forks one for each request of its worker.
 """
 
 import argparse
 import json
 import os
 import signal
+import socket
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -210,6 +215,13 @@ def _warm_up(args: argparse.Namespace) -> int:
     return 0
 
 
+def _serve(args: argparse.Namespace) -> int:
+    from workers.engine.server import serve
+
+    arguments = serve(socket.socket(fileno=args.requests))
+    return 0 if arguments is None else main(arguments)
+
+
 def _separate_answer() -> IO[str]:
     """Standard output, for the one line of an answer; whatever else is printed there from now on, such as by
     a custom environment, goes to standard error."""
@@ -218,8 +230,12 @@ def _separate_answer() -> IO[str]:
     return answer
 
 
-def main() -> int:
-    """Run one engine."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one engine.
+
+    Args:
+        arguments: those of the command line by default.
+    """
     parser = argparse.ArgumentParser(prog="python -m workers.engine", description="Run one engine.")
     commands = parser.add_subparsers(required=True)
     train = commands.add_parser("train", help="train, writing the event log")
@@ -288,8 +304,13 @@ def main() -> int:
         )
     for command in (evaluate, branch, saliency, encode, start_set):
         command.set_defaults(answers=True)
-    args = parser.parse_args()
-    die_with_parent(args.parent)
+    serve = commands.add_parser("serve", help="fork engines, for a worker")
+    serve.add_argument("--requests", type=int, required=True, help="socket to the worker")
+    serve.add_argument("padding", nargs="?", help="room for the command lines of engines")
+    serve.set_defaults(without_spec=_serve)
+    args = parser.parse_args(arguments)
+    if "parent" in args:
+        die_with_parent(args.parent)
     if "answers" in args:
         args.answer = _separate_answer()
     try:

@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.context import ForkServerProcess
@@ -42,6 +42,7 @@ _MAX_TEMPORARY_BYTES = 107 - len("/pymp-12345678/listener-12345678")
 _KILL_BEFORE_JOIN = 100
 """Exit priority: `multiprocessing` waits for children at exit, so those never stopped are killed first."""
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _CONTEXT = get_context("forkserver")
 
@@ -254,6 +255,21 @@ def die_with_parent(parent: int, how: int = signal.SIGKILL) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, how, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+@contextmanager
+def adopting_orphans() -> Iterator[None]:
+    """Within it, descendants whose parent exits become children of this process (Linux).
+
+    Raises:
+        OSError: the kernel refuses it, or is not Linux.
+    """
+    if _LIBC is None or _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError("this system lets no process adopt orphans")
+    try:
+        yield
+    finally:
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def become_child(parent: int) -> None:

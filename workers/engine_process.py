@@ -71,7 +71,7 @@ class EngineProcess:
                     self._process = _ForkedProcess(fork(arguments, descriptors))
                 else:
                     self._process = subprocess.Popen(
-                        [*command, *arguments, *(f"--control-fd={number}" for number in pass_fds)],
+                        [*command, *arguments, *(["--control-fd", str(theirs.fileno())] if control else [])],
                         stdin=subprocess.DEVNULL,
                         stdout=out,
                         stderr=error,

@@ -70,7 +70,7 @@ class EngineServer:
         with self._lock:
             if self._is_stopped:
                 return False
-            loads = _loads_now()
+            loads = loads_now()
             has_died = self._has_loaded and self._process is not None and self._process.poll() is not None
             if self._process is None or has_died or loads != self._loads:
                 self._stop()
@@ -143,6 +143,7 @@ class EngineServer:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
+                env=os.environ,  # otherwise with what libraries have set past Python
             )
         self._started_at, self._loads = monotonic(), loads
 
@@ -162,7 +163,7 @@ class EngineServer:
         return b""
 
 
-def _loads_now() -> dict[str, object]:
+def loads_now() -> dict[str, object]:
     """What decides what a process loads that starts now: environment variables, and when packages were last
     installed or removed, and each of our own files changed."""
     paths = [path for path in sys.path if path.endswith("-packages")]

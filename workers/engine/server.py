@@ -2,8 +2,8 @@
 
 Requests come from the worker (`workers.engine_server`) over a socket: the engine's arguments as a JSON list,
 with the descriptors of its standard output, of its standard error and, if it has one, of its control socket.
-The reply is the engine's process id, or the negative errno of a fork that failed. The server ends when the
-worker closes its end of the socket, however it ends.
+The reply is the engine's process id, which it sends itself, or the negative errno of a fork that failed. The
+server ends when the worker's end of the socket is closed, however the worker ends.
 
 An engine is forked twice, and the process in between exits at once. So the kernel makes the engine a child of
 the worker, its nearest "child subreaper", and the engine outlives the server.
@@ -18,6 +18,7 @@ import json
 import os
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -41,7 +42,6 @@ _ENVIRONMENTS = (
     "gymnasium.envs.classic_control",
 )
 """The common ones. Others are loaded by the engines that play them, custom ones always."""
-_GO = b"go"
 _ARGUMENTS_AT = 45
 """Index of the addresses of the command line in /proc/self/stat, counted after the process's name."""
 
@@ -71,48 +71,34 @@ def serve(requests: socket.socket) -> list[str] | None:
             return None
         if (n := len(os.listdir("/proc/self/task"))) != 1:
             raise RuntimeError(f"the engine server has {n} threads, so it cannot fork")
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours, theirs:
-            try:
-                is_engine = _fork_twice(theirs)
-            except OSError as error:
-                requests.send(_failed(error))
-                is_engine = False
-            else:
-                if is_engine:
-                    ours.close()
-                    requests.close()
-                    return _become_engine(json.loads(message), descriptors, theirs)
-                theirs.close()
-                requests.send(ours.recv(MAX_REQUEST_BYTES))
-                with suppress(OSError):  # it failed
-                    ours.send(_GO)
+        if _fork_twice(requests):
+            return _become_engine(json.loads(message), descriptors, requests)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _fork_twice(theirs: socket.socket) -> bool:
-    """Fork a process that the server is no parent of; return whether this is it.
-
-    Args:
-        theirs: that process's socket to the server, which receives why it could not be forked.
-
-    Raises:
-        OSError: no process can be started.
-    """
-    if process := os.fork():
-        os.waitpid(process, 0)  # when it has exited, its child has another parent
+def _fork_twice(requests: socket.socket) -> bool:
+    """Fork a process that is no child of the server, and return whether this is it; or reply why it fails."""
+    try:
+        if process := os.fork():
+            os.waitpid(process, 0)
+            return False
+    except OSError as error:
+        requests.send(_failed(error))
         return False
+    between = os.getpid()
     try:
         if os.fork():
             os._exit(0)
     except OSError as error:
-        theirs.send(_failed(error))
+        requests.send(_failed(error))
         os._exit(1)
+    while os.getppid() == between:  # the worker is not its parent yet
+        time.sleep(0.001)
     return True
 
 
-def _become_engine(arguments: list[str], descriptors: Sequence[int], server: socket.socket) -> list[str]:
+def _become_engine(arguments: list[str], descriptors: Sequence[int], requests: socket.socket) -> list[str]:
     """Make this process like one that the worker has started with these descriptors; return its arguments."""
     os.setsid()
     for standard, descriptor in enumerate(descriptors[:2], 1):
@@ -120,16 +106,13 @@ def _become_engine(arguments: list[str], descriptors: Sequence[int], server: soc
         os.close(descriptor)
     for descriptor in descriptors[2:]:
         arguments += ["--control-fd", str(descriptor)]
-    # The generators of `random` do it themselves. PyTorch's has the same seed in every process.
-    np.random.seed()
-    torch.default_generator.manual_seed(torch.initial_seed())
+    np.random.seed()  # at random, as Python's own generator does it after a fork
+    torch.default_generator.seed()
     n_before = len(sys.orig_argv) - len(sys.argv) + 1
     sys.argv[1:] = sys.orig_argv[n_before:] = arguments
     _show(sys.orig_argv)
-    server.send(str(os.getpid()).encode())
-    if server.recv(len(_GO)) != _GO:
-        os._exit(1)  # the server has died: the worker may not know this engine
-    server.close()
+    with requests:
+        requests.send(str(os.getpid()).encode())
     return arguments
 
 

@@ -41,7 +41,7 @@ class EngineProcess:
         command: the engine's command.
         fork: starts it in place of `command`, from its arguments and descriptors: `EngineServer.fork`.
         niceness: how far it yields a contended CPU, relative to its parent (nice(2)).
-        environment: environment variables in addition to this process's.
+        environment: environment variables in addition to this process's; a forked one has the server's.
     """
 
     def __init__(

@@ -248,7 +248,7 @@ class Supervisor:
         """Wait until the engine server can fork the engine; return why it cannot, if so."""
         if self._server is None:
             return None
-        if self._may_use_gpu:
+        if self._may_use_gpu or self.gpu is not None:
             return "it may use a GPU"
         spec = json.loads((self._run_dir / "spec.json").read_text("utf-8"))
         if is_custom(spec["environment"]):

@@ -17,6 +17,7 @@ import structlog
 import torch
 from sqlalchemy import Engine, select
 
+from backend import specs
 from backend.coordination.context import Context
 from backend.db import LogLine
 from backend.db.engine import reading
@@ -276,8 +277,8 @@ def test_server_starts_anew_when_what_it_has_loaded_has_changed(
     (code / "method.py").touch()
     os.utime(code / "method.py", (1, 1))
     monkeypatch.syspath_prepend(packages)
-    monkeypatch.setattr(engine_server.specs, "__path__", [str(code)])
-    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", SERVER.format(reply=-11)))
+    monkeypatch.setattr(specs, "__path__", [str(code)])
+    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", STAND_IN))
     server = EngineServer()
     _await_ready(server)
     first = server.pid
@@ -296,17 +297,39 @@ def test_server_starts_anew_when_what_it_has_loaded_has_changed(
     assert not server.is_ready(0.0)
 
 
-SERVER = """
+STAND_IN = """
 import socket, sys
 requests = socket.socket(fileno=int(sys.argv[3]))
 requests.send(b"ready")
-while requests.recv(1000):
-    requests.send(b"{reply}")
+requests.recv(1)
+"""
+"""A server that loads at once."""
+
+WITHOUT_PROCESSES = """
+import errno, os, sys
+from workers.engine.__main__ import main
+fork, calls = os.fork, []
+def fail_last():
+    calls.append(None)
+    if len(calls) == {last}:
+        raise BlockingIOError(errno.EAGAIN, "no process")
+    return fork()
+os.fork = fail_last
+sys.exit(main())
+"""
+
+WITH_THREAD = """
+import sys, threading
+from workers.engine.__main__ import main
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+sys.exit(main())
 """
 
 
-def test_fork_that_fails_is_an_error_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", SERVER.format(reply=-11)))
+@pytest.mark.parametrize("last", [2, 3], ids=["first", "second"])
+def test_fork_that_fails_is_an_error_to_retry(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
+    code = WITHOUT_PROCESSES.format(last=last)
+    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", code))
     server = EngineServer()
     _await_ready(server)
     with pytest.raises(BlockingIOError, match="no engine can be forked: Resource temporarily") as raised:
@@ -315,11 +338,15 @@ def test_fork_that_fails_is_an_error_to_retry(monkeypatch: pytest.MonkeyPatch) -
     server.stop()
 
 
-def test_server_that_cannot_load_is_an_error_with_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", "raise SystemExit(7)"))
+@pytest.mark.parametrize(("code", "status"), [("raise SystemExit(7)", 7), (WITH_THREAD, 1)])
+def test_server_that_cannot_load_is_an_error_with_its_status(
+    monkeypatch: pytest.MonkeyPatch, code: str, status: int
+) -> None:
+    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", code))
     server = EngineServer()
-    with pytest.raises(EngineServerError, match="status 7"):
+    with pytest.raises(EngineServerError, match=f"status {status},"):
         _await_ready(server)
+    assert server.pid is None
     server.stop()
 
 

@@ -33,8 +33,6 @@ import workers.engine.training.loop  # noqa: F401  # all methods
 MAX_REQUEST_BYTES = 1 << 16
 READY = b"ready"
 """The first message, once all is loaded."""
-TITLE_BYTES = 1024
-"""Length of the padding in the server's command line, over which an engine writes its own."""
 
 _ENVIRONMENTS = (
     "workers.engine.envs.atari",
@@ -54,6 +52,9 @@ def serve(requests: socket.socket) -> list[str] | None:
 
     Returns:
         In an engine, its arguments. In the server None, when there will be no more requests.
+
+    Raises:
+        RuntimeError: what was loaded has started a thread.
     """
     for module in _ENVIRONMENTS:
         with suppress(ImportError):  # not installed
@@ -64,13 +65,13 @@ def serve(requests: socket.socket) -> list[str] | None:
     if (first := os.fork()) == 0:
         os._exit(0)
     os.waitpid(first, 0)  # OpenBLAS starts threads when it is loaded, and ends them before a fork
+    if (n := len(os.listdir("/proc/self/task"))) != 1:
+        raise RuntimeError(f"the engine server has {n} threads, so engines cannot be forked from it")
     requests.send(READY)
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, 3)
         if not message:
             return None
-        if (n := len(os.listdir("/proc/self/task"))) != 1:
-            raise RuntimeError(f"the engine server has {n} threads, so it cannot fork")
         if _fork_twice(requests):
             return _become_engine(json.loads(message), descriptors, requests)
         for descriptor in descriptors:
@@ -122,7 +123,8 @@ def _show(command: Sequence[str]) -> None:
     start, end = (int(field) for field in fields[_ARGUMENTS_AT : _ARGUMENTS_AT + 2])
     # A last byte other than 0 marks a text that ends at the first 0.
     title = os.fsencode(" ".join(command))[: end - start - 2].ljust(end - start - 1, b"\0") + b" "
-    ctypes.memmove(start, title, len(title))
+    if start:
+        ctypes.memmove(start, title, end - start)
 
 
 def _failed(error: OSError) -> bytes:

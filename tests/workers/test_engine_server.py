@@ -20,7 +20,8 @@ from sqlalchemy import Engine, select
 from backend import specs
 from backend.coordination.context import Context
 from backend.db import LogLine
-from backend.db.engine import reading
+from backend.db.engine import reading, writing
+from backend.runs import actions
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
 from backend.specs.events import ProvenanceEvent, StartedEvent
@@ -450,6 +451,44 @@ def test_engine_that_is_not_forked_has_the_reason_in_its_log(
         messages = [*session.scalars(query)]
     assert f"its engine is a process of its own, not forked: {reason}" in messages
     assert server.pid is None
+
+
+@ON_SQLITE_FIRST
+def test_supervised_engine_is_forked(context: Context, engine: Engine, server: EngineServer) -> None:
+    add_host(engine, "a")
+    config = {"n_e": 4, "n_w": 1, "evaluation_episodes": 0}
+    run = make_run(engine, stop={"agent_steps": 500}, config=config)
+    won = claim(engine)
+    assert won is not None
+    supervisor = Supervisor(context, won, gameplay=Gameplay(context.settings.redis), server=server)
+    with structlog.testing.capture_logs() as lines:
+        supervisor.start()
+        supervisor.join(PATIENCE_S)
+    row = run_row(engine, run.id)
+    assert row.state == "finished", row.error
+    assert [line["not_forked"] for line in lines if line["event"] == "engine.started"] == [None]
+
+
+@ON_SQLITE_FIRST
+def test_run_can_be_stopped_while_the_server_loads(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_host(engine, "a")
+    hangs = (sys.executable, "-c", "import time; time.sleep(600)")
+    monkeypatch.setattr(engine_server, "ENGINE_COMMAND", hangs)
+    run = make_run(engine)
+    won = claim(engine)
+    assert won is not None
+    server = EngineServer()
+    supervisor = Supervisor(context, won, gameplay=Gameplay(context.settings.redis), server=server)
+    supervisor.start()
+    until(lambda: server.pid is not None)
+    with writing(engine) as session:
+        actions.stop(session, run.id, kill=False)
+    supervisor.request("stop")
+    supervisor.join(PATIENCE_S)
+    assert run_row(engine, run.id).state == "stopped"
+    server.stop()
 
 
 ORPHAN = """

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+import psutil
 import structlog
 
 from backend import specs
@@ -112,6 +113,7 @@ class EngineServer:
                 except OSError as error:
                     self._stop()
                     raise ConnectionError(f"the engine server has ended: {error}") from error
+            _reap_orphans()
             if not reply:
                 self._stop()
                 raise ConnectionError("the engine server has ended, or does not answer")
@@ -161,6 +163,17 @@ class EngineServer:
         with suppress(ConnectionResetError):
             return self._requests.recv(_MAX_REPLY_BYTES)
         return b""
+
+
+def _reap_orphans() -> None:
+    """Reap what other engines left behind, and ended, while this process adopted orphans.
+
+    They are neither of its own session nor leaders of theirs; what it has started is one or the other.
+    """
+    for child in psutil.Process().children():
+        with suppress(ProcessLookupError, ChildProcessError):
+            if os.getsid(child.pid) not in (child.pid, os.getsid(0)):
+                os.waitpid(child.pid, os.WNOHANG)
 
 
 def loads_now() -> dict[str, object]:

@@ -500,17 +500,31 @@ if not os.fork():
 """
 
 
-def test_orphans_are_adopted_only_while_an_engine_is_forked() -> None:
-    def parent_of_orphan() -> int:
-        done = subprocess.run([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE, check=True, text=True)
-        orphan = psutil.Process(int(done.stdout))
-        parent = orphan.ppid()
-        orphan.kill()
-        if parent == os.getpid():
-            os.waitpid(orphan.pid, 0)
-        return parent
+def _orphan() -> psutil.Process:
+    """A process whose parent, the leader of a session like an engine, has ended."""
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHAN],
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+        start_new_session=True,
+    )
+    return psutil.Process(int(done.stdout))
 
-    assert parent_of_orphan() != os.getpid()
+
+def test_orphans_are_adopted_only_meanwhile_and_reaped_at_the_next_fork(
+    server: EngineServer, tmp_path: Path
+) -> None:
+    other = _orphan()
+    assert other.ppid() != os.getpid()
+    other.kill()
     with adopting_orphans():
-        assert parent_of_orphan() == os.getpid()
-    assert parent_of_orphan() != os.getpid()
+        orphan = _orphan()
+    assert orphan.ppid() == os.getpid()
+    orphan.kill()
+    until(lambda: orphan.status() == psutil.STATUS_ZOMBIE)
+    assert _end(_start(tmp_path, server.fork)) == 2
+    assert not psutil.pid_exists(orphan.pid)
+    other = _orphan()
+    assert other.ppid() != os.getpid()
+    other.kill()

@@ -94,7 +94,7 @@ while not server.is_ready(1.0):
     pass
 def start():
     output = folder / "output.log"
-    engines.append(EngineProcess(["train", str(folder)], output=output, control=True, fork=server.fork))
+    engines.append(EngineProcess(["train", str(folder)], output=output, fork=server.fork))
 starting = threading.Thread(target=start)
 starting.start()
 starting.join()

@@ -138,7 +138,7 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
 	$(PYTEST) -s --stage=benchmark tests/backend/sweeps/test_killed_processes.py tests/backend/studies/test_killed_processes.py
 
-papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours; options in ARGS
+papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours, in papers/; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS

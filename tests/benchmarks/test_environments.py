@@ -14,6 +14,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "MEASURE_S", 0.5)  # a pause of the machine counts, too
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
     done = CliRunner().invoke(app, ["environments", "CartPole-v1", "Catch-v0", "--json"])

@@ -8,6 +8,7 @@ from benchmarks import runs as bench
 pytestmark = pytest.mark.service
 
 
+@pytest.mark.long
 def test_list_benchmark_measures_a_filter_that_matches_some_runs(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def returns_and_lengths(episodes: list[tuple[int, float, int]]) -> dict[str, lis
     }
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_episodes_and_metrics_of_a2c_and_dqn_arrive_exactly_once(target: Target) -> None:
     env = Truth()
@@ -160,6 +161,7 @@ def test_action_noise_is_stored_as_text_in_the_config(target: Target) -> None:
     assert (config["action_noise"], config["learning_rate"]) == (repr(noise), 0.001)
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_example_of_the_guide_runs_as_printed(target: Target) -> None:
     text = (ROOT / "docs/guides/log.md").read_text("utf-8")
@@ -170,6 +172,7 @@ def test_example_of_the_guide_runs_as_printed(target: Target) -> None:
     assert run["episodes"] > 10
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_run_created_by_the_script_continues_with_each_call_of_learn_and_stays_open(target: Target) -> None:
     truths = [Truth(2), Truth(2)]

@@ -508,6 +508,7 @@ def test_backup_whose_hold_on_files_expired_is_refused(
     assert not (tmp_path / "late.tar").exists()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_artifacts_are_copied_from_and_to_s3(
     small: tuple[Settings, Path], s3_url: str, tmp_path: Path
@@ -524,6 +525,7 @@ def test_artifacts_are_copied_from_and_to_s3(
         service.restore(remote, small[1])
 
 
+@pytest.mark.long
 def test_restore_killed_at_any_point_can_be_repeated(
     source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

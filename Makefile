@@ -47,7 +47,7 @@ test: ## everything that a change must pass
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-test-long: ready $(GPU_HOST)/.ready servers pythons ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
+test-long: ready $(GPU_HOST)/.ready servers pythons ## what make test leaves out: the tests marked `long`
 	@$(BIN)/python -m tests.gate long
 
 check: check-python check-pages ## linters, types and import contracts
@@ -108,10 +108,10 @@ api: $(VENV)/.ready-dev frontend/node_modules/.ready ## after a change of the RE
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions play-moments
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
-	$(PYTEST) -s --stage=benchmark
+	$(PYTEST) -s -m benchmark
 
 coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branches covered, against the recorded figure
-	$(PYTEST) --numprocesses=3 --dist=loadgroup --stage=tests --cov --cov-report=
+	$(PYTEST) --numprocesses=3 --dist=loadfile -m "not long and not benchmark" --cov --cov-report=
 
 chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
 	$(BIN)/python -m tests.campaigns.chaos $(ARGS)
@@ -135,7 +135,7 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 	$(BIN)/python -m tests.campaigns.racing_errors
 
 killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
-	$(PYTEST) -s --stage=benchmark tests/backend/sweeps/test_killed_processes.py tests/backend/studies/test_killed_processes.py
+	$(PYTEST) -s -m benchmark tests/backend/sweeps/test_killed_processes.py tests/backend/studies/test_killed_processes.py
 
 papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)

@@ -20,7 +20,7 @@ from tests.support.rows import make_run
 from tests.support.waiting import until
 from tests.workers.support import running
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,6 @@ def _points_by_metric(engine: Engine) -> dict[str, list[int]]:
     return by_metric
 
 
-@pytest.mark.long
 def test_bench_service_measures_given_database_and_stores_its_rows(engine: Engine, database_url: str) -> None:
     done = CliRunner().invoke(app, ["service", "--database-url", database_url, "--json"])
     assert done.exit_code == 0, done.output
@@ -74,7 +73,6 @@ def test_bench_service_with_unreachable_database_prints_one_line(url: str) -> No
     assert done.stderr.splitlines()[-1].startswith("callboard: --database-url: ")
 
 
-@pytest.mark.long
 def test_bench_service_without_url_compares_private_databases_with_goals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,7 +86,6 @@ def test_bench_service_without_url_compares_private_databases_with_goals(
     assert "≤ 150" in done.stdout
 
 
-@pytest.mark.long
 def test_private_servers_leave_no_process_or_folder() -> None:
     before = {child.pid for child in psutil.Process().children()}
     with short_folder() as folder, servers.temporary_redis(folder / "redis.sock"):

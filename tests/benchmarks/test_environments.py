@@ -8,13 +8,14 @@ from typer.testing import CliRunner
 from benchmarks import environments as bench
 from benchmarks.__main__ import app
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "MEASURE_S", 0.5)  # a pause of the machine counts, too
 
 
-@pytest.mark.long
 @pytest.mark.service
 def test_environment_benchmark_reports_our_rates_and_theirs() -> None:
     done = CliRunner().invoke(app, ["environments", "CartPole-v1", "Catch-v0", "--json"])
@@ -31,7 +32,6 @@ def test_environment_benchmark_names_an_unknown_environment() -> None:
     assert 'environment: unknown environment "Pong"' in done.output
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("environment", bench.ENVS)
 def test_environment_benchmark_measures_every_family(environment: str) -> None:
     assert bench.measure(environment)["single"] > 0

@@ -125,9 +125,7 @@ names = st.one_of(
 
 law = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 long_law = settings(law, max_examples=1_000)
-each_law = pytest.mark.parametrize(
-    "law", [law, pytest.param(long_law, marks=pytest.mark.long)], ids=["short", "long"]
-)
+each_law = pytest.mark.parametrize("law", [law, long_law], ids=["short", "long"])
 
 
 def n_read(run: callboard.ExternalRun) -> int:

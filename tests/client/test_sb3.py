@@ -26,6 +26,8 @@ from callboard.sb3 import CallboardCallback
 from tests.client.support import Target
 from tests.support.waiting import PATIENCE_S, until
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 Row = tuple[int, float]
@@ -102,7 +104,6 @@ def returns_and_lengths(episodes: list[tuple[int, float, int]]) -> dict[str, lis
     }
 
 
-@pytest.mark.long
 @pytest.mark.service
 def test_episodes_and_metrics_of_a2c_and_dqn_arrive_exactly_once(target: Target) -> None:
     env = Truth()
@@ -161,7 +162,6 @@ def test_action_noise_is_stored_as_text_in_the_config(target: Target) -> None:
     assert (config["action_noise"], config["learning_rate"]) == (repr(noise), 0.001)
 
 
-@pytest.mark.long
 @pytest.mark.service
 def test_example_of_the_guide_runs_as_printed(target: Target) -> None:
     text = (ROOT / "docs/guides/log.md").read_text("utf-8")
@@ -172,7 +172,6 @@ def test_example_of_the_guide_runs_as_printed(target: Target) -> None:
     assert run["episodes"] > 10
 
 
-@pytest.mark.long
 @pytest.mark.service
 def test_run_created_by_the_script_continues_with_each_call_of_learn_and_stays_open(target: Target) -> None:
     truths = [Truth(2), Truth(2)]
@@ -241,7 +240,6 @@ except ZeroDivisionError: print("caught")
 """
 
 
-@pytest.mark.long
 @pytest.mark.service
 def test_training_whose_exception_is_caught_has_failed_once_the_script_ends(target: Target) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}

@@ -28,7 +28,7 @@ from tests.workers.support import claim, expire_lease, fake_run, points
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 class ChaosRun:

@@ -250,7 +250,7 @@ def attempts_by_algorithm() -> dict[str, Attempts]:
     return {}
 
 
-IN_THE_GATE = ("paac", "paac_q", "ga3c", "a3c", "one_step_q", "dqn")
+IN_THE_GATE = ("paac", "ga3c", "a3c", "one_step_q", "dqn")
 
 
 @pytest.fixture(
@@ -343,7 +343,7 @@ def trained(spec: RunSpec, folder: Path, agent_steps: int, *, attempt: int = 1) 
 @pytest.mark.parametrize(
     "algorithm",
     [
-        pytest.param(name, marks=pytest.mark.long) if algorithm.reproducibility == "bitwise" else name
+        name if name == "paac" else pytest.param(name, marks=pytest.mark.long)
         for name, algorithm in ALGORITHMS.items()
         if algorithm.reproducibility != "none"
     ],

@@ -47,10 +47,10 @@ test: ## everything that a change must pass
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-test-long: ready $(GPU_HOST)/.ready servers pythons ## what make test leaves out: the tests marked `long`
+test-long: ready $(GPU_HOST)/.ready servers pythons lint-pages ## what make test leaves out: ESLint, and the tests marked `long`
 	@$(BIN)/python -m tests.gate long
 
-check: check-python check-pages ## linters, types and import contracts
+check: check-python check-pages ## formats, types, ruff, import contracts and component tests
 
 wheel: $(VENV)/.ready-dev frontend/dist/index.html site/index.html ## dist/*.whl: the server with pages and migrations, and the client
 	rm -rf build client/build
@@ -86,8 +86,12 @@ check-python: $(VENV)/.ready-dev
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 
 check-pages: $(VENV)/.ready-dev frontend/dist/index.html
-	@$(WITH_NODE) cd frontend && npm run --silent lint && npm run --silent typecheck \
+	@$(WITH_NODE) cd frontend && npm run --silent format:check && npm run --silent typecheck \
 		&& npm run --silent test && npm run --silent api:check && npm run --silent size
+
+.PHONY: lint-pages
+lint-pages: frontend/node_modules/.ready ## ESLint with types, a minute and a half
+	@$(WITH_NODE) cd frontend && npm run --silent lint
 
 quick-lint: $(if $(wildcard frontend/node_modules/.ready),frontend/node_modules/.quick)
 	@$(BIN)/ruff format --check --quiet .

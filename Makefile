@@ -49,10 +49,10 @@ test: ## everything that a change must pass
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-test-long: ready $(GPU_HOST)/.ready servers pythons ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
+test-long: ready $(GPU_HOST)/.ready servers pythons lint-pages ## what make test leaves out: ESLint, and the tests marked `long`
 	@$(BIN)/python -m tests.gate long
 
-check: check-python check-pages ## linters, types and import contracts
+check: check-python check-pages ## formats, types, ruff, import contracts and component tests
 
 wheel: $(VENV)/.ready-dev frontend/dist/index.html site/index.html ## dist/*.whl: the server with pages and migrations, and the client
 	rm -rf build client/build
@@ -88,8 +88,12 @@ check-python: $(VENV)/.ready-dev
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 
 check-pages: $(VENV)/.ready-dev frontend/dist/index.html
-	@$(WITH_NODE) cd frontend && npm run --silent lint && npm run --silent typecheck \
+	@$(WITH_NODE) cd frontend && npm run --silent format:check && npm run --silent typecheck \
 		&& npm run --silent test && npm run --silent size
+
+.PHONY: lint-pages
+lint-pages: frontend/node_modules/.ready ## ESLint with types, a minute and a half
+	@$(WITH_NODE) cd frontend && npm run --silent lint
 
 quick-lint: $(if $(wildcard frontend/node_modules/.ready),frontend/node_modules/.quick)
 	@$(BIN)/ruff format --check --quiet .
@@ -109,10 +113,10 @@ api: $(API) ## what the pages know of the REST API, in frontend/src/api; every t
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions play-moments
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
-	$(PYTEST) -s --stage=benchmark
+	$(PYTEST) -s -m benchmark
 
 coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branches covered, against the recorded figure
-	$(PYTEST) --numprocesses=3 --dist=loadgroup --stage=tests --cov --cov-report=
+	$(PYTEST) --numprocesses=3 --dist=loadfile -m "not long and not benchmark" --cov --cov-report=
 
 chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
 	$(BIN)/python -m tests.campaigns.chaos $(ARGS)
@@ -136,7 +140,7 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 	$(BIN)/python -m tests.campaigns.racing_errors
 
 killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
-	$(PYTEST) -s --stage=benchmark tests/backend/sweeps/test_killed_processes.py tests/backend/studies/test_killed_processes.py
+	$(PYTEST) -s -m benchmark tests/backend/sweeps/test_killed_processes.py tests/backend/studies/test_killed_processes.py
 
 papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours, in papers/; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)

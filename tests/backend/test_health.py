@@ -89,6 +89,7 @@ def test_readiness_names_a_full_disk(sqlite_service: RunningService, monkeypatch
     assert problem.startswith("disk of CALLBOARD_HOME: No space left on device")
 
 
+@pytest.mark.long
 def test_readiness_is_503_while_redis_hangs(
     sqlite_service: RunningService, redis_server: RedisServer
 ) -> None:

@@ -20,7 +20,7 @@ from tests.support.rows import make_run
 from tests.support.waiting import until
 from tests.workers.support import running
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from backend.db.engine import opened, reading
 from backend.metrics import repository
 from benchmarks import metrics as bench
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 def test_metrics_benchmark_measures_the_stored_series(

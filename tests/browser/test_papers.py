@@ -34,6 +34,7 @@ def await_no_overflow(page: Page) -> None:
     page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.long
 def test_figure_of_a_paper_is_reproduced_in_three_clicks_and_fills_in(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

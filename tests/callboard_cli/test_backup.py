@@ -16,6 +16,7 @@ from callboard_cli.main import app
 from tests.support.rows import make_checkpoint, make_run
 
 
+@pytest.mark.long
 def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     def run(home: str, *arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, list(arguments), env={"CALLBOARD_HOME": str(tmp_path / home)})

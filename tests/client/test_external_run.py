@@ -372,6 +372,7 @@ def test_deleted_run_does_not_disturb_the_script(
     assert "what the server has refused is kept" in last
 
 
+@pytest.mark.long
 def test_outage_of_the_server_loses_nothing(
     target: Target, intermittent: Intermittent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

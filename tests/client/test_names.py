@@ -29,6 +29,8 @@ from callboard.names import Names, as_cell, of_cell
 from tests.client.support import Target
 from tests.client.test_imports import events_file, imported, rows
 
+pytestmark = pytest.mark.long
+
 CLIENT = Path(callboard.__file__).parents[1]
 SIMILAR = [
     *("loss", "scalars/loss", "/loss", "loss/", "loss//x", "loss/x", "./x", "_/x", " loss", "loss "),
@@ -109,7 +111,6 @@ def test_series_of_different_names_come_back_with_their_own_values(target: Targe
 
 
 @pytest.mark.service
-@pytest.mark.long
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PRINTABLE, min_size=2, max_size=100, unique=True))
 def test_series_of_any_printable_names_come_back_with_their_own_values(

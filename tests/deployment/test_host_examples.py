@@ -17,6 +17,8 @@ from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService, created_run
 from tests.support.waiting import PATIENCE_S, until
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"
 UNITS = ("callboard.service", "callboard-worker.service")
 
@@ -33,7 +35,6 @@ def test_units_start_commands_that_there_are_and_read_settings_that_there_are() 
 
 
 @pytest.mark.service
-@pytest.mark.long
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_accepts_the_unit(name: str, tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
@@ -71,7 +72,6 @@ def test_slurm_signals_the_job_before_its_end() -> None:
 
 
 @pytest.mark.service
-@pytest.mark.long
 def test_job_trains_and_gives_its_runs_back_at_its_end(
     sqlite_service: RunningService, short_tmp: Path
 ) -> None:

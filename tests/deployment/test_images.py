@@ -26,6 +26,8 @@ from tests.support.databases import Databases, programs
 from tests.support.installation import environment
 from tests.support.waiting import PATIENCE_S, until
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 OURS = ("setup", "web", "worker")
@@ -222,7 +224,6 @@ def own_postgres_url(postgres: Databases) -> Iterator[str]:
 
 
 @pytest.mark.service
-@pytest.mark.long
 def test_setup_web_and_worker_commands_run_and_become_healthy(containers: Containers) -> None:
     setup = containers.run("setup", COMPOSE["services"]["setup"]["command"])
     assert setup.returncode == 0, setup.stderr
@@ -248,7 +249,6 @@ def test_database_health_check_detects_running_and_missing_server(postgres: Data
 
 
 @pytest.mark.service
-@pytest.mark.long
 def test_redis_health_check_detects_running_server(
     port: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -16,7 +16,6 @@ from backend.coordination.context import Context
 from backend.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.playing import Shown, open_session, playing
 from tests.support.rows import CARTPOLE, add_host
 from tests.support.service import RunningService, running_service
@@ -62,7 +61,6 @@ def _last_frame(actions: list[int], seed: int, config: dict[str, object]) -> byt
     return cv2.imencode(".jpg", frame, options)[1].tobytes()
 
 
-@ON_SQLITE_FIRST
 def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
     start: Start, web: RunningService
 ) -> None:
@@ -108,7 +106,7 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
     assert web.client.get(f"/api/v1/recordings/{first['id']}").status_code == 404
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its_worker(
     start: Start, web: RunningService
 ) -> None:
@@ -133,7 +131,7 @@ def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its
         assert recorded[session_id] >= frames // 4 * 4
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     start: Start, web: RunningService, settings: Settings
 ) -> None:
@@ -160,7 +158,7 @@ def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     until(lambda: not folder.exists() or not any(folder.iterdir()))
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
     start: Start, web: RunningService
 ) -> None:
@@ -177,7 +175,7 @@ def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
     assert web.client.get(address).json()["end_reason"] == "worker a has died; the game is kept up to then"
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
     start: Start, web: RunningService
 ) -> None:
@@ -220,7 +218,6 @@ def sessions(context: Context) -> Iterator[play.PlaySessions]:
     gameplay.stop(PATIENCE_S)
 
 
-@ON_SQLITE_FIRST
 def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
     web: RunningService, engine: Engine, sessions: play.PlaySessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +243,6 @@ def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
     assert (ended["state"], ended["end_reason"]) == ("ended", "nothing was pressed for 10 minutes")
 
 
-@ON_SQLITE_FIRST
 @pytest.mark.long
 def test_session_is_played_while_all_training_slots_are_taken(start: Start, web: RunningService) -> None:
     start(slots=1)

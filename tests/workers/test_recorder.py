@@ -305,6 +305,7 @@ def test_long_log_is_recorded_in_batches(
     assert stored_points(engine, claimed.run_id) == list(range(5))
 
 
+@pytest.mark.long
 def test_memory_is_bounded_by_batch_size(
     context: Context, claimed: ClaimedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

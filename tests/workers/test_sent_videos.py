@@ -26,14 +26,13 @@ from backend.storage import repository as storage_rows
 from backend.storage import service as storage
 from backend.videos import repository as video_rows
 from backend.videos import service as videos
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
 from workers import jobs
 from workers.host_files import is_of_worker
 from workers.jobs import JobRunner
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
 def _send(context: Context, engine: Engine, folder: Path, content: bytes | None, form: str) -> Run:

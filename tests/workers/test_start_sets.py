@@ -26,7 +26,6 @@ from backend.specs.run import parse_run_spec
 from backend.specs.start_sets import STARTS_FILE, StartPoint, StartSetContent
 from backend.start_sets import service as start_sets
 from backend.starts import service as starts
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import checkpoint_row, episode_row, make_run
 from tests.support.waiting import PATIENCE_S
 from tests.workers.support import FAKE_ENGINE
@@ -40,7 +39,7 @@ from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
 from workers.supervisor import Supervisor
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 GAME = "ALE/SpaceInvaders-v5"
 N = 150

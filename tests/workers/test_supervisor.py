@@ -26,7 +26,6 @@ from backend.runs import actions, service
 from backend.specs import events
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.frames import unpack_frame
 from tests.support.rows import add_host, evaluation_row
 from tests.support.waiting import PATIENCE_S, until
@@ -52,7 +51,7 @@ from workers.engine_process import MAX_NICENESS, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
 from workers.supervisor import Supervisor
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
 @pytest.fixture(autouse=True)

@@ -96,6 +96,7 @@ def test_malformed_session_cookie_is_unauthenticated(sqlite_service: RunningServ
             assert browser.get("/login", params={"token": secret}).status_code in (303, 422)
 
 
+@pytest.mark.long
 def test_password_change_keeps_what_an_admin_has_changed_meanwhile(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

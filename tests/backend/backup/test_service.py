@@ -405,6 +405,7 @@ def test_restored_installation_has_all_rows_and_files(
         service.restore(target, path)
 
 
+@pytest.mark.long
 def test_restore_ends_sessions_links_and_tokens_unless_told_otherwise(
     source: Settings, tmp_path: Path
 ) -> None:
@@ -442,6 +443,7 @@ def test_restore_ends_sessions_links_and_tokens_unless_told_otherwise(
     assert valid(kept) == {"session": False, "link": False, "token": True}
 
 
+@pytest.mark.long
 def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
     source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -472,6 +474,7 @@ def test_backup_has_state_of_one_moment_although_files_are_removed_meanwhile(
     engine.dispose()
 
 
+@pytest.mark.long
 def test_hold_on_files_is_renewed_while_the_database_is_copied(
     source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,6 +502,7 @@ def test_hold_on_files_is_renewed_while_the_database_is_copied(
     assert "backup-hold" not in [thread.name for thread in threading.enumerate()]
 
 
+@pytest.mark.long
 def test_backup_whose_hold_on_files_expired_is_refused(
     small: tuple[Settings, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +512,7 @@ def test_backup_whose_hold_on_files_expired_is_refused(
     assert not (tmp_path / "late.tar").exists()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_artifacts_are_copied_from_and_to_s3(
     small: tuple[Settings, Path], s3_url: str, tmp_path: Path
@@ -524,6 +529,7 @@ def test_artifacts_are_copied_from_and_to_s3(
         service.restore(remote, small[1])
 
 
+@pytest.mark.long
 def test_restore_killed_at_any_point_can_be_repeated(
     source: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -549,6 +555,7 @@ def test_restore_killed_at_any_point_can_be_repeated(
         assert _files(target.home_dir / "artifacts") == _files(source.home_dir / "artifacts")
 
 
+@pytest.mark.long
 def test_damaged_backup_is_refused_and_changes_nothing(small: tuple[Settings, Path], tmp_path: Path) -> None:
     path, damaged, rng = small[1], tmp_path / "damaged.tar", random.Random(0)
     whole = path.read_bytes()
@@ -568,6 +575,7 @@ def test_damaged_backup_is_refused_and_changes_nothing(small: tuple[Settings, Pa
     assert not target.home_dir.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("../x", tarfile.REGTYPE), ("/etc/x", tarfile.REGTYPE), ("database.sqlite3", tarfile.SYMTYPE)],
@@ -583,6 +591,7 @@ def test_archive_with_other_members_is_refused(tmp_path: Path, name: str, kind: 
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.long
 def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> None:
     header = tarfile.TarInfo("manifest.json")
     header.size = 512
@@ -613,6 +622,7 @@ def _many_files(path: Path) -> list[Artifact]:
     return files
 
 
+@pytest.mark.long
 def test_checksums_longer_than_the_largest_manifest_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -634,6 +644,7 @@ def test_checksums_longer_than_the_largest_manifest_are_read(
     assert [artifact for artifact, _ in archive.artifacts(path)] == files
 
 
+@pytest.mark.long
 def test_memory_for_reading_a_backup_does_not_depend_on_the_number_of_its_files(tmp_path: Path) -> None:
     path = tmp_path / "many.tar"
     _many_files(path)
@@ -645,6 +656,7 @@ def test_memory_for_reading_a_backup_does_not_depend_on_the_number_of_its_files(
     assert n_headers[1] <= n_headers[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["[]", "{", "null", "[" * 100_000], ids=lambda damage: damage[:4])
 def test_damaged_rows_are_named_in_a_backup_and_restored_as_they_are(
     small: tuple[Settings, Path], target: Settings, tmp_path: Path, damage: str
@@ -685,6 +697,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statement", REFUSED)
 def test_backup_says_which_row_has_a_restore_refused(
     small: tuple[Settings, Path], tmp_path: Path, statement: str
@@ -699,6 +712,7 @@ def test_backup_says_which_row_has_a_restore_refused(
         service.restore(_settings(tmp_path / "target", None), path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [
@@ -743,6 +757,7 @@ def _backup_of(path: Path, schema: str, database: bytes = b"", format: int = arc
         writer.finish(_manifest(schema, format))
 
 
+@pytest.mark.long
 def test_backup_of_unknown_version_is_refused(tmp_path: Path) -> None:
     for schema in ("9999", "0023"):
         path = tmp_path / f"{schema}.tar"
@@ -755,6 +770,7 @@ def test_backup_of_unknown_version_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.long
 def test_restore_refuses_target_in_use_and_changes_nothing(
     small: tuple[Settings, Path], tmp_path: Path
 ) -> None:
@@ -776,6 +792,7 @@ def test_restore_refuses_target_in_use_and_changes_nothing(
         assert _files(target.home_dir) == before
 
 
+@pytest.mark.long
 def test_create_refuses_existing_file_missing_folder_missing_database_and_old_schema(
     small: tuple[Settings, Path], tmp_path: Path
 ) -> None:
@@ -800,6 +817,7 @@ class _DiskFull(sqlite3.OperationalError):
     sqlite_errorname = "SQLITE_FULL"
 
 
+@pytest.mark.long
 def test_full_disk_is_not_called_a_damaged_database(
     small: tuple[Settings, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -824,6 +842,7 @@ def _fail_with(error: Exception) -> Callable[..., None]:
     return fail
 
 
+@pytest.mark.long
 def test_two_backups_to_one_name_make_one_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "x.tar"
     slow, fast = archive.creating(path), archive.creating(path)

@@ -275,6 +275,7 @@ def drawn_lines(folder: Path) -> list[str]:
     return re.findall(r'<path d="([^"]+)" clip-path', (folder / "figure.svg").read_text())
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> None:
     folder = redrawn(groups(["PAAC on Pong", "A3C on Pong"]), tmp_path, width_in=3.25)
@@ -287,6 +288,7 @@ def test_script_redraws_groups_of_seeds_with_embedded_fonts(tmp_path: Path) -> N
     assert corners.count(4) >= 2, "and one of five points of fewer seeds"
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_script_is_higher_for_panels_below_one_another(tmp_path: Path) -> None:
     ones = np.ones(5)
@@ -431,6 +433,7 @@ def test_script_redraws_every_kind_of_figure(figure: Figure, legend: str, tmp_pa
     redrawn(figure, tmp_path, legend=legend, title="A title of $5")
 
 
+@pytest.mark.long
 @pytest.mark.service
 @pytest.mark.parametrize("place", ["below", "right", "inside"])
 @pytest.mark.parametrize("name", ["W" * 90, "M" * 12 + " and " + "W" * 40, "short"])
@@ -477,6 +480,7 @@ def test_names_enter_the_script_as_literals_only() -> None:
     assert "\x1b" not in labels[2], "control characters are left out"
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_script_with_hostile_names_draws_them_as_text(tmp_path: Path) -> None:
     folder = redrawn(hostile(), tmp_path, title=HOSTILE[2], legend="right")
@@ -494,6 +498,7 @@ def test_caption_states_series_n_estimator_band_and_smoothing() -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_stretch_that_is_not_finite_is_hatched_and_counted_in_the_redrawn_figure(tmp_path: Path) -> None:
     measured = [*np.linspace(1, 2, 10), *[np.nan] * 5, np.inf, *np.linspace(2, 3, 10)]

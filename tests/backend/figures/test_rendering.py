@@ -79,7 +79,10 @@ def episode(width_px: int) -> Figure:
 
 
 @pytest.mark.parametrize("width_px", [390, pytest.param(1280, marks=pytest.mark.long)])
-@pytest.mark.parametrize("figure", [returns, seeds, episode])
+@pytest.mark.parametrize(
+    "figure",
+    [returns, pytest.param(seeds, marks=pytest.mark.long), pytest.param(episode, marks=pytest.mark.long)],
+)
 def test_figure_is_rendered_without_clipping(
     browser: Browser, tmp_path: Path, figure: Callable[[int], Figure], width_px: int
 ) -> None:

@@ -23,6 +23,7 @@ HALF_A_BODY = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-L
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@pytest.mark.long
 def test_incomplete_requests_are_closed(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:

@@ -41,6 +41,7 @@ def _client(service: RunningService) -> httpx.Client:
     )
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_writes_are_503_and_reads_succeed_while_the_database_is_locked(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +77,7 @@ def test_writes_are_503_and_reads_succeed_while_the_database_is_locked(
     assert client.post("/api/v1/runs", json=CARTPOLE).status_code == 201
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_requests_for_videos_wait_for_the_write_lock_in_no_thread(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch

@@ -199,6 +199,7 @@ def _is_model(kind: Any) -> bool:
     return bool(parts) and all(_is_model(part) for part in parts)
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_openapi_module_prints_the_document_without_a_server(document: dict[str, object]) -> None:
     printed = subprocess.run([sys.executable, "-m", "backend.openapi"], capture_output=True, check=True)

@@ -130,6 +130,7 @@ def test_list_of_streaming_routes_is_complete(sqlite_service: RunningService) ->
     assert streaming == set(STREAMING) | BOUNDED
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_unread_responses_are_closed_and_release_their_resources(
     sqlite_service: RunningService,
@@ -183,6 +184,7 @@ def test_unread_event_stream_and_live_socket_are_closed(
         live.socket.close()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_exports_beyond_the_maximum_of_a_user_are_429(
     sqlite_service: RunningService, large: dict[str, str], monkeypatch: pytest.MonkeyPatch

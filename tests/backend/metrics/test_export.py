@@ -81,6 +81,7 @@ def test_parquet_export_is_complete_and_exact(recorded: RecordedRun) -> None:
     assert same(by_series(rows), points(recorded))
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_tensorboard_reads_every_exported_point(recorded: RecordedRun, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -106,6 +106,7 @@ def test_export_of_some_metrics_has_no_other(two_runs: list[RecordedRun], file_f
         assert metrics == names
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_tensorboard_of_two_runs_has_a_folder_per_run(two_runs: list[RecordedRun], tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -47,6 +47,7 @@ def _request(run_id: str) -> service.ChartRequest:
     )
 
 
+@pytest.mark.long
 def test_memory_of_a_large_chart_is_bounded_by_its_json_size(engine: Engine) -> None:
     request = _request(_run_with_points(engine))
     with reading(engine) as session:

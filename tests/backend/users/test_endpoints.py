@@ -63,6 +63,7 @@ def test_failed_logins_are_rate_limited_per_account(
         assert other.status_code == 401
 
 
+@pytest.mark.long
 def test_password_change_ends_other_sessions(service: RunningService) -> None:
     service.client.post("/api/v1/users", json=ANNA)
     login = {"name": "Anna", "password": PASSWORD}

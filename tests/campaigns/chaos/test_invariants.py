@@ -22,14 +22,13 @@ from backend.specs import events
 from backend.specs.states import RunState
 from tests.campaigns.chaos import invariants
 from tests.campaigns.chaos.stack import repair_logs
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import add_host
 from tests.workers.fake_engine import flip_bit
 from tests.workers.support import claim, expire_lease, fake_run, points
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 class ChaosRun:

@@ -159,6 +159,7 @@ def test_invalid_discovery_document_is_refused(body: bytes, reason: str) -> None
             thread.join()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_provider_that_does_not_answer_delays_no_other_request(
     hung: socket.socket, sqlite_template: Path, redis_url: str, tmp_path: Path

@@ -7,9 +7,9 @@
 - `redis_url`: a real Redis, emptied before the test.
 - `s3_url`: a folder of its own on a real S3 server.
 - `browser`: a headless Chromium.
-- `service`: the web service on a port of its own, on `database_url` and `redis_url`; `service.client` is an
-  HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files,
-  `service.client_as(role)` a script with a token of that role.
+- `service`: the web service in this process, on `database_url` and `redis_url`; `service.client` is an HTTP
+  client logged in as admin, `service.engine` its database, `service.artifacts` its files,
+  `service.client_as(role)` a script with a token of that role. `service.url` starts a server.
 - `sqlite_service`: the same on SQLite only, for what does not depend on the database.
 
 `make test` runs the tests without the marks `long` and `benchmark`, `make test-long` those marked `long`.

@@ -68,7 +68,7 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
     _await_worker(web, BREAKOUT)
     session = open_session(web.client, BREAKOUT, scripted=True)
     names = session["action_names"]
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         beginning = player.until(paused=True, game=1)
         assert beginning.jpeg.startswith(b"\xff\xd8")
         player.hold(names.index("FIRE"))
@@ -83,7 +83,7 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
         player.until(game=2)
         player.hold(names.index("FIRE"))
         player.until(game=2, paused=False)
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(game=2, paused=True)  # its player has left
     assert web.client.delete(f"/api/v1/play/{session['id']}").status_code == 204
     until(lambda: web.client.get(f"/api/v1/play/{session['id']}").json()["state"] == "ended")
@@ -115,7 +115,7 @@ def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its
     sessions = [open_session(web.client, BREAKOUT)["id"] for _ in range(2)]
     shown = {}
     for session_id in sessions:
-        with playing(web.client, session_id) as player:
+        with playing(web.client, session_id, web.url) as player:
             player.until(paused=True, game=1)
             player.hold(1)
             shown[session_id] = player.after(30).status["frames"]
@@ -139,7 +139,7 @@ def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     _await_worker(web, BREAKOUT)
     session = open_session(web.client, BREAKOUT)
     address = f"/api/v1/play/{session['id']}"
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True, game=1)
         player.hold(1)
         player.after(150)  # more than a report
@@ -166,7 +166,7 @@ def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
     _await_worker(web, BREAKOUT)
     session = open_session(web.client, BREAKOUT)
     address = f"/api/v1/play/{session['id']}"
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True, game=1)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
@@ -182,14 +182,14 @@ def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
     start(play_sessions=1)
     _await_worker(web, "Catch-v0")
     first = open_session(web.client, "Catch-v0")
-    with playing(web.client, first["id"]) as player:
+    with playing(web.client, first["id"], web.url) as player:
         player.until(paused=True)
         second = open_session(web.client, "Catch-v0")
         assert second["state"] == "queued"
         assert "CALLBOARD_PLAY_SESSIONS" in second["waiting_reason"]
         web.client.delete(f"/api/v1/play/{first['id']}")
         player.until(ended="its player ended it")
-    with playing(web.client, second["id"]) as player:
+    with playing(web.client, second["id"], web.url) as player:
         player.until(paused=True)
         player.hold(ENVIRONMENTS["Catch-v0"].action_names.index("LEFT"))
         player.until(over=True)
@@ -226,7 +226,7 @@ def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
     add_host(engine, "a")
     session = open_session(web.client, "Catch-v0")
     sessions.reconcile(claims=True)
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True)
         passed_s = 500.0
         player.hold(None, seq=7)
@@ -255,7 +255,7 @@ def test_session_is_played_while_all_training_slots_are_taken(start: Start, web:
 
     until(lambda: states() == ["running", "queued"], detail=states)
     session = open_session(web.client, "Catch-v0")
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True)
         player.hold(0)
         player.until(over=True)

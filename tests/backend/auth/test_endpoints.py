@@ -58,10 +58,10 @@ def test_expired_link_and_expired_session_are_rejected(service: RunningService) 
 
 
 def test_logout_ends_session_on_the_server(service: RunningService) -> None:
-    secret = service.client.cookies[session_cookie(service.url)]
+    secret = service.client.cookies[session_cookie(service.address)]
     assert service.client.post("/api/v1/auth/logout").status_code == 204
-    assert session_cookie(service.url) not in service.client.cookies
-    service.client.cookies.set(session_cookie(service.url), secret)
+    assert session_cookie(service.address) not in service.client.cookies
+    service.client.cookies.set(session_cookie(service.address), secret)
     assert service.client.get("/api/v1/auth/me").status_code == 401
 
 
@@ -71,7 +71,7 @@ def test_login_secrets_are_stored_as_hashes_only(service: RunningService) -> Non
         stored = [row.token_hash for row in session.scalars(select(LoginLink))]
         stored += [row.token_hash for row in session.scalars(select(LoginSession))]
     assert token not in stored
-    assert service.client.cookies[session_cookie(service.url)] not in stored
+    assert service.client.cookies[session_cookie(service.address)] not in stored
     assert service.client.headers[PAGE_SECRET_HEADER] not in stored
     assert hash_secret(token) in stored
 
@@ -144,4 +144,4 @@ def test_login_with_a_password_that_has_just_been_replaced_is_refused(
     monkeypatch.setattr(auth, "check_password", check_slowly)
     with service.new_client() as browser:
         answer = browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD})
-        assert (answer.status_code, session_cookie(service.url) in browser.cookies) == (401, False)
+        assert (answer.status_code, session_cookie(service.address) in browser.cookies) == (401, False)

@@ -33,7 +33,7 @@ ME = "/api/v1/auth/me"
 @pytest.fixture
 def thief(sqlite_service: RunningService) -> Iterator[httpx.Client]:
     """A client with the cookie of the owner's session, as a page of another port receives it."""
-    name = session_cookie(sqlite_service.url)
+    name = session_cookie(sqlite_service.address)
     with httpx.Client(
         base_url=sqlite_service.url,
         cookies={name: sqlite_service.client.cookies[name]},
@@ -127,7 +127,7 @@ def test_the_stored_hash_opens_nothing(sqlite_service: RunningService) -> None:
     ticket = tickets.sign(stored.id, 9_999_999_999, stored.token_hash)
     for cookie in (made_up.cookie, stored.token_hash, stored.token_hash[:32]):
         with httpx.Client(
-            base_url=sqlite_service.url, cookies={session_cookie(sqlite_service.url): cookie}
+            base_url=sqlite_service.url, cookies={session_cookie(sqlite_service.address): cookie}
         ) as reader:
             assert reader.get(ME, params={"ticket": ticket}).status_code == 401
 
@@ -137,7 +137,7 @@ def test_live_socket_needs_a_ticket_beside_the_cookie(
 ) -> None:
     run = make_run(sqlite_service.engine, RunState.RUNNING)
     address = f"{sqlite_service.url.replace('http', 'ws')}/api/v1/runs/{run.id}/live"
-    name = session_cookie(sqlite_service.url)
+    name = session_cookie(sqlite_service.address)
     headers = {"Cookie": f"{name}={thief.cookies[name]}", "Origin": sqlite_service.url}
     with (
         pytest.raises(InvalidStatus, match="403"),

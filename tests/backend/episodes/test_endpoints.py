@@ -17,7 +17,6 @@ from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.rows import make_run
 from tests.support.service import RunningService
-from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
 
@@ -295,7 +294,7 @@ def test_rendered_video_is_sent_while_another_process_writes(
     _add_video(sqlite_service, episode, tmp_path)
     with sqlite_service.client_as(Role.VIEWER) as viewer, writing(sqlite_service.engine) as session:
         job_rows.find(session, "video", episode.id)  # takes SQLite's write lock
-        answer = viewer.get(f"/api/v1/episodes/{episode.id}/video", timeout=PATIENCE_S)
+        answer = viewer.get(f"/api/v1/episodes/{episode.id}/video")
     assert (answer.status_code, answer.content) == (200, MP4)
 
 

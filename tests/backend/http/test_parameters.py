@@ -64,7 +64,7 @@ def test_number_of_any_length_is_refused_and_named(sqlite_service: RunningServic
 @pytest.mark.service
 def test_answer_to_many_unknown_parameters_is_short(sqlite_service: RunningService) -> None:
     names = "&".join(str(n) for n in range(10_000))
-    with httpx.Client(base_url=str(sqlite_service.client.base_url)) as anyone:
+    with httpx.Client(base_url=sqlite_service.url) as anyone:
         for unknown in (names, "x" * 60_000):
             answer = anyone.get(f"/api/v1/runs?{unknown}")
             assert answer.status_code == 422

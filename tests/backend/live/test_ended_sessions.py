@@ -27,7 +27,7 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _open(stack: ExitStack, client: httpx.Client) -> Iterator[str]:
-    answer = stack.enter_context(client.stream("GET", "/api/v1/events", timeout=PATIENCE_S))
+    answer = stack.enter_context(client.stream("GET", "/api/v1/events"))
     lines = answer.iter_lines()
     patience = Patience()
     while next(lines) != "event: resync":  # it may be subscribed later than a heartbeat is due

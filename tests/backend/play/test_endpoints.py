@@ -95,7 +95,7 @@ def test_messages_of_a_token_make_a_session_and_its_games_scripted(sqlite_servic
     token = service.client.post("/api/v1/tokens", json={"name": "script", "role": "operator"}).json()["token"]
     script = service.new_client()
     script.headers["Authorization"] = f"Bearer {token}"
-    with script, playing(script, session["id"]) as player:
+    with script, playing(script, session["id"], service.url) as player:
         player.hold(0)
         player.send(type="action", action=99)  # its refusal shows that the first message was handled
         player.refusal()
@@ -107,7 +107,7 @@ def test_wrong_messages_are_refused_with_the_reason(sqlite_service: RunningServi
     service = sqlite_service
     add_host(service.engine, "a", environments=[BREAKOUT])
     session = open_session(service.client, BREAKOUT)
-    with playing(service.client, session["id"]) as player:
+    with playing(service.client, session["id"], service.url) as player:
         player.hold(4)
         assert player.refusal() == "there is no action 4: this environment has actions 0 to 3"
         player.send(type="jump")
@@ -122,10 +122,16 @@ def test_wrong_messages_are_refused_with_the_reason(sqlite_service: RunningServi
             assert player.refusal() == "a message has at most 256 bytes"
         player.send(type="speed", speed=100)
         assert player.refusal() == "speed must be at most 4, got 100"
-    with service.client_as(Role.OPERATOR) as operator, playing(operator, session["id"]) as watcher:
+    with (
+        service.client_as(Role.OPERATOR) as operator,
+        playing(operator, session["id"], service.url) as watcher,
+    ):
         watcher.hold(1)
         assert "you watch this session" in watcher.refusal()
-    with playing(service.client, session["id"]) as player, pytest.raises(ConnectionClosed) as closed:
+    with (
+        playing(service.client, session["id"], service.url) as player,
+        pytest.raises(ConnectionClosed) as closed,
+    ):
         _flood(player)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.reason == "too much data"
@@ -155,13 +161,16 @@ def test_closing_a_tab_pauses_the_game_only_if_its_player_has_no_other(
             message: dict[str, object] = json.loads(until(lambda: worker.get_message(timeout=1.0))["data"])
             return message
 
-        with playing(service.client, session_id) as first:
+        with playing(service.client, session_id, service.url) as first:
             first.hold(1)
             assert received()["type"] == "action", "also the first message to a service that has just started"
-            with playing(service.client, session_id) as second:
+            with playing(service.client, session_id, service.url) as second:
                 second.hold(2)
                 assert received()["action"] == 2
-            with service.client_as(Role.VIEWER) as viewer, playing(viewer, session_id) as watcher:
+            with (
+                service.client_as(Role.VIEWER) as viewer,
+                playing(viewer, session_id, service.url) as watcher,
+            ):
                 watcher.hold(1)
                 watcher.refusal()
             until(lambda: streams.n_taken == 1)
@@ -189,7 +198,7 @@ def test_only_its_player_or_an_admin_ends_a_session_and_viewers_may_not_play(
     ended = service.client.get(address).json()
     assert (ended["state"], ended["end_reason"]) == ("ended", "its player ended it")
     operator.headers["Authorization"] = "Bearer wrong"
-    with pytest.raises(InvalidStatus), playing(operator, session["id"]):
+    with pytest.raises(InvalidStatus), playing(operator, session["id"], service.url):
         pass
     for client in (operator, viewer):
         client.close()

@@ -324,7 +324,7 @@ def test_script_in_a_joint_session_takes_the_place_of_the_person(sqlite_service:
     token = service.client.post("/api/v1/tokens", json={"name": "script", "role": "operator"}).json()["token"]
     script = service.new_client()
     script.headers["Authorization"] = f"Bearer {token}"
-    with script, playing(script, session["id"]) as player:
+    with script, playing(script, session["id"], service.url) as player:
         player.hold(0)
         player.send(type="action", action=99)
         player.refusal()
@@ -344,13 +344,13 @@ def test_controls_cannot_be_handed_over_without_an_agent_or_by_who_watches(
     run = make_run(service.engine, environment=BREAKOUT)
     make_checkpoint(service.engine, run)
     alone = open_session(service.client, BREAKOUT)
-    with playing(service.client, alone["id"]) as player:
+    with playing(service.client, alone["id"], service.url) as player:
         player.send(type="control", to="agent")
         assert player.refusal() == "this session has no agent: open one with `agent`"
     joint = open_session(service.client, BREAKOUT, agent={"run": run.id})
-    with playing(service.client, joint["id"]) as player:
+    with playing(service.client, joint["id"], service.url) as player:
         player.send(type="control", to="nobody")
         assert player.refusal() == 'to must be agent or person, got "nobody"'
-    with service.client_as(Role.OPERATOR) as other, playing(other, joint["id"]) as watcher:
+    with service.client_as(Role.OPERATOR) as other, playing(other, joint["id"], service.url) as watcher:
         watcher.send(type="control", to="agent")
         assert "you watch this session" in watcher.refusal()

@@ -178,7 +178,11 @@ def test_code_is_requested_with_pkce_and_redeemed_with_the_secret(
     assert asked["code_challenge_method"] == "S256"
     digest = hashlib.sha256(redeemed["code_verifier"].encode()).digest()
     assert asked["code_challenge"] == urlsafe_b64encode(digest).rstrip(b"=").decode()
-    assert asked["redirect_uri"] == redeemed["redirect_uri"] == f"{on_sqlite.service.url}/login/oidc/callback"
+    assert (
+        asked["redirect_uri"]
+        == redeemed["redirect_uri"]
+        == f"{on_sqlite.service.address}/login/oidc/callback"
+    )
     assert redeemed["Authorization"] == "Basic " + b64encode(b"callboard:a secret").decode()
 
 
@@ -427,7 +431,8 @@ def test_too_many_failures_make_one_address_wait(
 @_with_settings(trusted_proxies=["127.0.0.1"], allowed_hosts=["127.0.0.1", "callboard.example"])
 def test_forwarded_protocol_of_a_tls_proxy_is_used(on_sqlite: Installation) -> None:
     headers = {"X-Forwarded-Proto": "https", "Host": "callboard.example"}
-    answer = on_sqlite.service.client.get("/login/oidc", headers=headers)
+    # uvicorn reads the header.
+    answer = httpx.get(f"{on_sqlite.service.url}/login/oidc", headers=headers, timeout=PATIENCE_S)
     asked = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
     assert asked["redirect_uri"] == "https://callboard.example/login/oidc/callback"
     cookie = answer.headers["set-cookie"]

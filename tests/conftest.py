@@ -198,9 +198,10 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return migrated_sqlite(tmp_path_factory.mktemp("template"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """One browser for the whole session: Playwright cannot be started again beside its own event loop."""
+    """A browser for a file's tests. Until it ends, Playwright's event loop runs in this thread, where no test
+    can then run another."""
     from tests.support.chromium import chromium
 
     with chromium() as running:

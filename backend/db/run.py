@@ -28,7 +28,7 @@ RESTORABLE_S = 3600.0
 
 
 class Run(Base):
-    """A run. `state` changes only in `backend.runs.service.transition`."""
+    """A run. `state` changes only in `backend.runs.runs.service.transition`."""
 
     __tablename__ = "runs"
     __table_args__ = (

@@ -5,7 +5,7 @@ So the places where a wheel and a checkout differ are named once.
 
 from pathlib import Path
 
-_BACKEND = Path(__file__).resolve().parent
+_BACKEND = Path(__file__).resolve().parents[1]
 
 
 def migrations() -> Path:

@@ -9,7 +9,7 @@ from time import monotonic
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 INTERVAL_S = 10.0
 MAX_LINES = 2000

@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from backend.db.engine import reading
-from backend.errors import Unauthenticated
-from backend.hosts import service as hosts
+from backend.fleet.hosts import service as hosts
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppState, AppStateDep
+from backend.platform.errors import Unauthenticated
 from backend.specs.fields import Schema
 
 _WRITTEN_BYTES = 2**16

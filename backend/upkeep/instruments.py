@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 from backend import __version__
 from backend.db.clock import database_now
 from backend.db.engine import reading
-from backend.hosts import repository
-from backend.hosts import service as hosts
-from backend.hosts.waiting import ActiveHost
-from backend.runs import repository as runs
+from backend.fleet.hosts import repository
+from backend.fleet.hosts import service as hosts
+from backend.fleet.hosts.waiting import ActiveHost
+from backend.runs.runs import repository as runs
 
 EXTERNAL = "external"
 """The label `host` of runs that scripts train."""

@@ -7,16 +7,16 @@ from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
-from backend.audit import export, repository
-from backend.audit.repository import Filter
-from backend.audit.schemas import AuditEntryOut, AuditPage
-from backend.errors import Invalid
+from backend.access.audit import export, repository
+from backend.access.audit.repository import Filter
+from backend.access.audit.schemas import AuditEntryOut, AuditPage
 from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import ExportSlot
-from backend.text import Text
+from backend.platform.errors import Invalid
+from backend.platform.text import Text
 
 router = ResourceRouter(prefix="/audit", tags=["audit"])
 

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from sqlalchemy import Engine
 
-from backend.audit import repository
-from backend.audit.repository import Filter
-from backend.audit.schemas import AuditEntryOut
+from backend.access.audit import repository
+from backend.access.audit.repository import Filter
+from backend.access.audit.schemas import AuditEntryOut
 from backend.db.engine import reading
-from backend.text import as_cell
+from backend.platform.text import as_cell
 
 MAX_ENTRIES = 100_000
 """Maximum number of entries of a file."""

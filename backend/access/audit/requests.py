@@ -6,7 +6,7 @@ Separate from `service`, which knows no HTTP.
 from fastapi import Request
 from sqlalchemy.orm import Session
 
-from backend.audit import service
+from backend.access.audit import service
 from backend.http.addresses import address_of
 from backend.http.context import context_of
 

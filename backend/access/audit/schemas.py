@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from backend.schemas import Id, Page
+from backend.platform.schemas import Id, Page
 from backend.specs.fields import Schema
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.audit import repository
-from backend.errors import SECRET_FIELDS
-from backend.principals import Principal
+from backend.access.audit import repository
+from backend.platform.errors import SECRET_FIELDS
+from backend.platform.principals import Principal
 
 MAX_PATH = 2_000
 MAX_FIELDS = 100

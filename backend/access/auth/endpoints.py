@@ -10,11 +10,11 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from backend.audit import service as audit
-from backend.audit.requests import origin_of
-from backend.auth import login_limits, repository, service, tickets
-from backend.auth.passwords import hash_password, require_uncommon
-from backend.auth.schemas import (
+from backend.access.audit import service as audit
+from backend.access.audit.requests import origin_of
+from backend.access.auth import login_limits, repository, service, tickets
+from backend.access.auth.passwords import hash_password, require_uncommon
+from backend.access.auth.schemas import (
     Account,
     LoginMethods,
     LoginRequest,
@@ -24,11 +24,10 @@ from backend.auth.schemas import (
     SessionOut,
     SessionPage,
 )
-from backend.auth.secrets import SessionSecrets, hash_secret
-from backend.auth.state import AuthState, AuthStateDep
+from backend.access.auth.secrets import SessionSecrets, hash_secret
+from backend.access.auth.state import AuthState, AuthStateDep
 from backend.db import User
 from backend.db.engine import reading, writing
-from backend.errors import Forbidden, NotFound, TooMany, Unauthenticated
 from backend.http import addresses, frontend
 from backend.http.access import LoggedIn, Viewer
 from backend.http.addresses import address_of
@@ -44,7 +43,8 @@ from backend.http.dependencies import (
 )
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter, WritingRoute
-from backend.principals import Principal
+from backend.platform.errors import Forbidden, NotFound, TooMany, Unauthenticated
+from backend.platform.principals import Principal
 from backend.specs.extras import missing_here
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem

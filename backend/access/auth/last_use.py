@@ -14,10 +14,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
-from backend.auth import repository
+from backend.access.auth import repository
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.principals import Credential, Principal, Role
+from backend.platform.principals import Credential, Principal, Role
 
 CHECK_INTERVAL_S = 2.0
 """How often the sessions and tokens of open streams are checked."""

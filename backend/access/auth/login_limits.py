@@ -16,12 +16,12 @@ from typing import TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from backend.auth import repository
-from backend.auth.passwords import MAX_HASHES
+from backend.access.auth import repository
+from backend.access.auth.passwords import MAX_HASHES
 from backend.db import User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.errors import TooMany, Unavailable
+from backend.platform.errors import TooMany, Unavailable
 
 FREE_FAILURES = 5
 """Failures of a name from one address before further logins have to wait."""

@@ -5,7 +5,7 @@ from threading import BoundedSemaphore, Lock
 
 from pwdlib import PasswordHash
 
-from backend.errors import Invalid
+from backend.platform.errors import Invalid
 
 MIN_CHARACTERS = 10
 MAX_CHARACTERS = 200

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from backend.db import LoginLimit, LoginLink, LoginSession, Token, User, keyset
 from backend.db.base import new_id
 from backend.db.clock import database_now, utc_now
-from backend.principals import Role
+from backend.platform.principals import Role
 
 # The statements of each request, built once: to build one takes a third as long as to execute it.
 _SESSION_USERS = select(

@@ -5,12 +5,12 @@ from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field
 
-from backend.auth.passwords import MAX_CHARACTERS, MIN_CHARACTERS
+from backend.access.auth.passwords import MAX_CHARACTERS, MIN_CHARACTERS
 from backend.db import LoginSession
-from backend.principals import Role
-from backend.schemas import Id, Page
+from backend.platform.principals import Role
+from backend.platform.schemas import Id, Page
+from backend.platform.text import Text
 from backend.specs.fields import Schema, Strict
-from backend.text import Text
 
 UserName = Annotated[Text, Field(min_length=1, max_length=100)]
 NewPassword = Annotated[Text, Field(min_length=MIN_CHARACTERS, max_length=MAX_CHARACTERS)]

@@ -7,13 +7,13 @@ from typing import Literal
 
 from sqlalchemy.orm import Session
 
-from backend.auth import passwords, repository
-from backend.auth.secrets import SessionSecrets, hash_secret
+from backend.access.auth import passwords, repository
+from backend.access.auth.secrets import SessionSecrets, hash_secret
 from backend.db import LoginSession, Token, User
 from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.errors import Forbidden
-from backend.principals import EXTERNAL_RUNS, Credential, Principal, Role
+from backend.platform.errors import Forbidden
+from backend.platform.principals import EXTERNAL_RUNS, Credential, Principal, Role
 
 OWNER = "owner"
 """The user of an embedded installation, who logs in by link."""

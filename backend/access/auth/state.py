@@ -11,16 +11,18 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 from starlette.requests import HTTPConnection
 
-from backend.auth import service, tickets
-from backend.auth.last_use import OpenStreams, Uses, end_streams, store_uses
-from backend.auth.login_limits import LoginPool
-from backend.auth.secrets import SessionSecrets
+from backend.access.auth import service, tickets
+from backend.access.auth.last_use import OpenStreams, Uses, end_streams, store_uses
+from backend.access.auth.login_limits import LoginPool
+from backend.access.auth.secrets import SessionSecrets
 from backend.db.engine import reading
 from backend.http.dependencies import SentSecrets
-from backend.principals import Principal
+from backend.platform.principals import Principal
 
 if TYPE_CHECKING:
-    from backend.auth.oidc.provider import Provider  # Authlib is loaded only where a provider is configured
+    from backend.access.auth.oidc.provider import (
+        Provider,  # Authlib is loaded only where a provider is configured
+    )
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from time import time
 
 from sqlalchemy.orm import Session
 
-from backend.auth import repository, service
-from backend.auth.secrets import SessionSecrets, has_cookie
-from backend.principals import Principal
+from backend.access.auth import repository, service
+from backend.access.auth.secrets import SessionSecrets, has_cookie
+from backend.platform.principals import Principal
 
 LIFETIME_S = 3600
 

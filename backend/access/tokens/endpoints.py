@@ -6,17 +6,17 @@ from typing import Annotated
 from fastapi import Path, Query
 from sqlalchemy.orm import Session
 
-from backend.auth import repository
+from backend.access.auth import repository
+from backend.access.tokens import service
+from backend.access.tokens.schemas import NewToken, TokenOut, TokenPage, TokenRequest
 from backend.db import Token
-from backend.errors import Forbidden
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter, WritingRoute
-from backend.principals import Role
+from backend.platform.errors import Forbidden
+from backend.platform.principals import Role
 from backend.specs.fields import ULID
-from backend.tokens import service
-from backend.tokens.schemas import NewToken, TokenOut, TokenPage, TokenRequest
 
 router = ResourceRouter(prefix="/tokens", tags=["tokens"], route_class=WritingRoute)
 

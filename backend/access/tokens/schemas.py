@@ -6,10 +6,10 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field
 
 from backend.db import Token, User
-from backend.principals import Role
-from backend.schemas import Id, Page
+from backend.platform.principals import Role
+from backend.platform.schemas import Id, Page
+from backend.platform.text import Text
 from backend.specs.fields import Schema, Strict
-from backend.text import Text
 
 MAX_DAYS = 3650
 

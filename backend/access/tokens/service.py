@@ -4,14 +4,14 @@ from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
-from backend.auth import repository
-from backend.auth import service as auth
-from backend.auth.service import TokenOrigin
+from backend.access.auth import repository
+from backend.access.auth import service as auth
+from backend.access.auth.service import TokenOrigin
+from backend.access.tokens.schemas import TokenRequest
 from backend.db import Token
 from backend.db.clock import database_now
-from backend.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
-from backend.principals import Principal, Role
-from backend.tokens.schemas import TokenRequest
+from backend.platform.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from backend.platform.principals import Principal, Role
 
 MAX_GENERATIONS = 10
 """Maximum length of a chain of tokens that create tokens: revoking the first one deletes them all."""

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import Path
 
-from backend.auth import repository
+from backend.access.auth import repository
+from backend.access.users import service
+from backend.access.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 from backend.http.access import Admin
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter, WritingRoute
 from backend.specs.fields import ULID
-from backend.users import service
-from backend.users.schemas import UserChanges, UserOut, UserPage, UserRequest
 
 # Without `Idempotency-Key`, whose fingerprint would be a fast hash of a password: names are unique.
 router = ResourceRouter(prefix="/users", tags=["users"], route_class=WritingRoute)

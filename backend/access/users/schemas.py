@@ -5,11 +5,11 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from backend.auth.schemas import NewPassword, UserName
-from backend.principals import Role
-from backend.schemas import Id, Page
+from backend.access.auth.schemas import NewPassword, UserName
+from backend.platform.principals import Role
+from backend.platform.schemas import Id, Page
+from backend.platform.text import Text
 from backend.specs.fields import Schema, Strict
-from backend.text import Text
 
 OidcSubject = Annotated[Text, Field(min_length=1, max_length=255)]
 

@@ -2,13 +2,13 @@
 
 from sqlalchemy.orm import Session
 
-from backend.auth import repository
-from backend.auth import service as auth
-from backend.auth.passwords import hash_password, require_uncommon
+from backend.access.auth import repository
+from backend.access.auth import service as auth
+from backend.access.auth.passwords import hash_password, require_uncommon
+from backend.access.users.schemas import UserChanges, UserRequest
 from backend.db import User
-from backend.errors import Conflict, Invalid, NotFound
+from backend.platform.errors import Conflict, Invalid, NotFound
 from backend.specs.problems import FieldProblem, quoted
-from backend.users.schemas import UserChanges, UserRequest
 
 
 def create(session: Session, request: UserRequest) -> User:

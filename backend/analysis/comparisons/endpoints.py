@@ -4,16 +4,16 @@ from typing import Annotated, Literal
 
 from fastapi import Query
 
-from backend.comparisons import run_groups, service
-from backend.comparisons.schemas import At, Comparison, GroupSort, RunGroupPage, Score
+from backend.analysis.comparisons import run_groups, service
+from backend.analysis.comparisons.schemas import At, Comparison, GroupSort, RunGroupPage, Score
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
-from backend.runs import listing
+from backend.platform.text import Text
+from backend.runs.runs import listing
 from backend.specs.states import RunState
-from backend.text import Text
 
 router = ResourceRouter(prefix="/comparisons", tags=["comparisons"])
 

@@ -6,9 +6,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.runs.conditions import condition
-from backend.runs.filters import Node
-from backend.runs.groups import Brief
+from backend.runs.runs.conditions import condition
+from backend.runs.runs.filters import Node
+from backend.runs.runs.groups import Brief
 
 _COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
 

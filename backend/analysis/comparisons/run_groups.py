@@ -10,14 +10,14 @@ from urllib.parse import quote
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.comparisons import repository
-from backend.comparisons.schemas import EstimateOut, GroupSort, RunGroup, RunGroupPage
+from backend.analysis.comparisons import repository
+from backend.analysis.comparisons.schemas import EstimateOut, GroupSort, RunGroup, RunGroupPage
 from backend.db.keyset import BadCursor
-from backend.errors import Invalid
-from backend.runs import listing
-from backend.runs.fields import ConfigField, UnknownField, resolve
-from backend.runs.filters import Node
-from backend.runs.groups import (
+from backend.platform.errors import Invalid
+from backend.runs.runs import listing
+from backend.runs.runs.fields import ConfigField, UnknownField, resolve
+from backend.runs.runs.filters import Node
+from backend.runs.runs.groups import (
     Brief,
     compute_once,
     group_names,
@@ -26,7 +26,7 @@ from backend.runs.groups import (
     significant_digits,
     surplus_runs,
 )
-from backend.runs.repository import lineage_roots, with_specs
+from backend.runs.runs.repository import lineage_roots, with_specs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted

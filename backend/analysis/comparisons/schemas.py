@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema
 from backend.specs.known_tags import RunUnit
 from backend.specs.states import RunState

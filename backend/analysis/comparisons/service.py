@@ -1,4 +1,4 @@
-"""Statistics of selected runs, by the groups of `backend.runs.groups`."""
+"""Statistics of selected runs, by the groups of `backend.runs.runs.groups`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.comparisons.schemas import (
+from backend.analysis.comparisons.schemas import (
     At,
     Comparison,
     EstimateOut,
@@ -17,15 +17,20 @@ from backend.comparisons.schemas import (
     RunScore,
     Score,
 )
-from backend.comparisons.score_history import WINDOW_EPISODES, ScoreHistory, by_evaluation, by_training
+from backend.analysis.comparisons.score_history import (
+    WINDOW_EPISODES,
+    ScoreHistory,
+    by_evaluation,
+    by_training,
+)
+from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics import service as metrics_service
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics.chunks import empty, joined
+from backend.analysis.metrics.repository import ChunkInfo
 from backend.db import Evaluation, Run
-from backend.evaluations import repository as evaluations
-from backend.metrics import repository as metrics
-from backend.metrics import service as metrics_service
-from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.chunks import empty, joined
-from backend.metrics.repository import ChunkInfo
-from backend.runs.groups import (
+from backend.runs.evaluations import repository as evaluations
+from backend.runs.runs.groups import (
     evaluation_key,
     group_key,
     group_names,
@@ -33,7 +38,7 @@ from backend.runs.groups import (
     surplus_runs,
     training_key,
 )
-from backend.runs.repository import lineage_roots
+from backend.runs.runs.repository import lineage_roots
 from backend.specs.known_tags import is_per_episode
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (

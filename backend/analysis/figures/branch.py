@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme, colours, look
-from backend.figures.theme import faint, ground, layout, muted, plain_text
-from backend.metrics.chunks import Array
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme, colours, look
+from backend.analysis.figures.theme import faint, ground, layout, muted, plain_text
+from backend.analysis.metrics.chunks import Array
 from backend.statistics.means import t_975
 
 _NARROW_PX = 500

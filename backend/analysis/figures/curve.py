@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from backend.figures.figure import Figure, Label
-from backend.figures.gaps import add_gap_notes, add_gaps
-from backend.figures.palette import Look, Theme, distinct_styles, look, source_styles
-from backend.figures.theme import LEGEND_AT_RIGHT, error, faint, ground, layout, muted, plain_text
-from backend.metrics.catalogue import X_AXES, describe, is_exact
-from backend.metrics.chunks import Array, Columns
-from backend.metrics.rollups import merge_at_equal_x
+from backend.analysis.figures.figure import Figure, Label
+from backend.analysis.figures.gaps import add_gap_notes, add_gaps
+from backend.analysis.figures.palette import Look, Theme, distinct_styles, look, source_styles
+from backend.analysis.figures.theme import LEGEND_AT_RIGHT, error, faint, ground, layout, muted, plain_text
+from backend.analysis.metrics.catalogue import X_AXES, describe, is_exact
+from backend.analysis.metrics.chunks import Array, Columns
+from backend.analysis.metrics.rollups import merge_at_equal_x
 
 Band = Literal["auto", "sd", "min_max", "none"]
 """What is drawn around the lines of runs: `auto` is `sd` for a figure of one line, else `none`."""

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.curve import CurveLine, axes_layout, drawn_points, merged_columns
-from backend.figures.figure import Figure
-from backend.figures.palette import N_STYLES, Look, Theme, look
-from backend.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
+from backend.analysis.figures.curve import CurveLine, axes_layout, drawn_points, merged_columns
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import N_STYLES, Look, Theme, look
+from backend.analysis.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
 
 _SHARE_OPACITY = 0.55
 _MAX_LEGEND_BELOW = 4

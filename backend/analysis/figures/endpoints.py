@@ -7,27 +7,27 @@ import orjson
 from fastapi import Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
-from backend.branches.outcomes import Returns
-from backend.errors import Invalid
-from backend.figures import service
-from backend.figures.curve import Band
-from backend.figures.diagnostics import BY_ID
-from backend.figures.episode_trace import TRACE_PANELS, TracePanel
-from backend.figures.export import FORMATS, FigureForm, RequestedForm, file_response
-from backend.figures.figure import Figure
-from backend.figures.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
-from backend.figures.schemas import FiguresOut, Palette, PanelOut, Panels
-from backend.figures.service import FigureName, FigureOptions, FigureRequest
+from backend.analysis.figures import service
+from backend.analysis.figures.curve import Band
+from backend.analysis.figures.diagnostics import BY_ID
+from backend.analysis.figures.episode_trace import TRACE_PANELS, TracePanel
+from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, file_response
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
+from backend.analysis.figures.schemas import FiguresOut, Palette, PanelOut, Panels
+from backend.analysis.figures.service import FigureName, FigureOptions, FigureRequest
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.parameters import DrawnSpread, SmoothedAxes
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Ulid
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import conditional_response
-from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.grouping import Spread
-from backend.metrics.parameters import DrawnSpread, SmoothedAxes
+from backend.platform.errors import Invalid
+from backend.platform.text import Text
+from backend.replays.branches.outcomes import Returns
 from backend.specs.problems import quoted
-from backend.text import Text
 
 router = ResourceRouter(prefix="/figures", tags=["figures"])
 

@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme, colours, look
-from backend.figures.theme import layout, muted
-from backend.metrics.chunks import Array
-from backend.metrics.rollups import bucket_rows, last_rows
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme, colours, look
+from backend.analysis.figures.theme import layout, muted
+from backend.analysis.metrics.chunks import Array
+from backend.analysis.metrics.rollups import bucket_rows, last_rows
 
 TracePanel = Literal["reward", "value", "value_error", "policy"]
 """`value_error`: V minus the discounted return that followed."""

@@ -7,13 +7,13 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi import Depends, Query, Response
 
-from backend.errors import Invalid
-from backend.figures.export_caption import caption
-from backend.figures.export_script import LegendPlace, ScriptOptions, matplotlib_script
-from backend.figures.export_series import as_csv
-from backend.figures.figure import Figure
-from backend.figures.schemas import FigureOut
-from backend.text import Text
+from backend.analysis.figures.export_caption import caption
+from backend.analysis.figures.export_script import LegendPlace, ScriptOptions, matplotlib_script
+from backend.analysis.figures.export_series import as_csv
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.schemas import FigureOut
+from backend.platform.errors import Invalid
+from backend.platform.text import Text
 
 Format = Literal["json", "html", "csv", "matplotlib", "zip", "caption", "latex"]
 

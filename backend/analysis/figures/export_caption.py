@@ -3,11 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from backend.comparisons.schemas import Comparison, EstimateOut, Improvement
-from backend.figures.export_series import DrawnSeries, drawn_series, plain
-from backend.figures.figure import Figure
-from backend.figures.gaps import hatched
-from backend.figures.theme import MINUS
+from backend.analysis.comparisons.schemas import Comparison, EstimateOut, Improvement
+from backend.analysis.figures.export_series import DrawnSeries, drawn_series, plain
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.gaps import hatched
+from backend.analysis.figures.theme import MINUS
 
 MAX_PAIRS = 6
 """Groups that are compared with the best one."""

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from backend.figures.export_series import DrawnSeries, drawn_series, plain, printable
-from backend.figures.figure import Figure
-from backend.figures.theme import tick_text
+from backend.analysis.figures.export_series import DrawnSeries, drawn_series, plain, printable
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.theme import tick_text
 
 LegendPlace = Literal["below", "right", "inside", "none"]
 

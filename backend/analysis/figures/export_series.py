@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from backend.errors import Invalid
-from backend.figures.figure import Figure
-from backend.text import as_cell
+from backend.analysis.figures.figure import Figure
+from backend.platform.errors import Invalid
+from backend.platform.text import as_cell
 
 Cell = float | str | None
 Cells = list[Cell]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from backend.metrics.chunks import Array
+from backend.analysis.metrics.chunks import Array
 
 MAX_LISTED = 7
 """Up to this many numbers are sent as a list: about as long as a typed array, and written in less time. The

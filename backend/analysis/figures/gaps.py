@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme
-from backend.figures.theme import MINUS, error, faint, ground
-from backend.metrics.chunks import Columns
-from backend.metrics.rollups import NOT_FINITE
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme
+from backend.analysis.figures.theme import MINUS, error, faint, ground
+from backend.analysis.metrics.chunks import Columns
+from backend.analysis.metrics.rollups import NOT_FINITE
 
 _KINDS = ("NaN", "Inf", f"{MINUS}Inf")
 _OPACITY, _HATCH_OPACITY = 0.1, 0.5

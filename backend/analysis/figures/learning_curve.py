@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from backend.figures.curve import Band, CurveLine, curve_figure
-from backend.figures.figure import Figure, Label
-from backend.figures.marks import Mark, add_marks
-from backend.figures.palette import Theme, distinct_styles, look
-from backend.figures.theme import MINUS, faint, ground, muted, plain_text
-from backend.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.figures.curve import Band, CurveLine, curve_figure
+from backend.analysis.figures.figure import Figure, Label
+from backend.analysis.figures.marks import Mark, add_marks
+from backend.analysis.figures.palette import Theme, distinct_styles, look
+from backend.analysis.figures.theme import MINUS, faint, ground, muted, plain_text
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.specs.play import HUMAN_PLAY
 from backend.specs.protocols import protocol_title
 

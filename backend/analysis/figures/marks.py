@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme
+from backend.analysis.figures.theme import muted, plain_text
+from backend.analysis.metrics.catalogue import X_AXES
 from backend.db import Attempt, Checkpoint, LiveSettings, Run, StepNote
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme
-from backend.figures.theme import muted, plain_text
-from backend.metrics.catalogue import X_AXES
 
 MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes", "notes"]
 

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme, colours, distinct_styles, look
+from backend.analysis.figures.theme import faint, layout, muted, plain_text, tick_text
 from backend.db import Run
-from backend.errors import Invalid
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme, colours, distinct_styles, look
-from backend.figures.theme import faint, layout, muted, plain_text, tick_text
-from backend.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
-from backend.runs.groups import configs_of
+from backend.platform.errors import Invalid
+from backend.runs.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
+from backend.runs.runs.groups import configs_of
 from backend.specs.problems import quoted
 from backend.statistics.estimates import median
 

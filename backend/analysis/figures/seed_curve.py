@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.curve import MAX_MARKED, axes_layout
-from backend.figures.figure import Figure, Label
-from backend.figures.gaps import in_words
-from backend.figures.palette import Look, Theme, distinct_styles, look, source_styles
-from backend.figures.theme import faint, layout, plain_text
-from backend.metrics.catalogue import describe
-from backend.metrics.chunks import Array, Columns
-from backend.metrics.grouping import CENTRES, Spread, draws_seeds, interval_name
+from backend.analysis.figures.curve import MAX_MARKED, axes_layout
+from backend.analysis.figures.figure import Figure, Label
+from backend.analysis.figures.gaps import in_words
+from backend.analysis.figures.palette import Look, Theme, distinct_styles, look, source_styles
+from backend.analysis.figures.theme import faint, layout, plain_text
+from backend.analysis.metrics.catalogue import describe
+from backend.analysis.metrics.chunks import Array, Columns
+from backend.analysis.metrics.grouping import CENTRES, Spread, draws_seeds, interval_name
 
 _BAND_OPACITY = 0.18
 _SEED_WIDTH = 1.5

@@ -8,46 +8,46 @@ from typing import Any, Literal
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
-from backend.branches import service as branches
-from backend.branches.outcomes import Floats, Returns, discounted_rewards
-from backend.comparisons import service as comparisons
-from backend.db import Checkpoint, Evaluation, Run, Series
-from backend.db.checked_json import DAMAGED
-from backend.episodes import service as episodes
-from backend.errors import Conflict, Gone, Invalid
-from backend.evaluations import repository as evaluations
-from backend.figures import repository
-from backend.figures.branch import FanLine, PersonLine, branch_figure
-from backend.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
-from backend.figures.diagnostics import (
+from backend.analysis.comparisons import service as comparisons
+from backend.analysis.figures import repository
+from backend.analysis.figures.branch import FanLine, PersonLine, branch_figure
+from backend.analysis.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
+from backend.analysis.figures.diagnostics import (
     BY_ID,
     Panel,
     add_panel_lines,
     available_panels,
     diagnostic_figure,
 )
-from backend.figures.episode_trace import TracePanel, discount, episode_trace_figure
-from backend.figures.export_caption import caption
-from backend.figures.figure import Figure, Label
-from backend.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
-from backend.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
-from backend.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
-from backend.figures.scatter import Dot, scatter_figure, setting_field, setting_value
-from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
-from backend.figures.theme import in_panel, plain_text
-from backend.metrics import service as metrics
-from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scale
-from backend.metrics.chunks import Columns
-from backend.metrics.grouping import Spread
-from backend.metrics.run_axes import locator
-from backend.metrics.seed_groups import group_curve
-from backend.recordings import service as recordings
-from backend.runs import listing
-from backend.runs import service as runs
-from backend.runs.fields import setting_title
-from backend.runs.groups import (
+from backend.analysis.figures.episode_trace import TracePanel, discount, episode_trace_figure
+from backend.analysis.figures.export_caption import caption
+from backend.analysis.figures.figure import Figure, Label
+from backend.analysis.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
+from backend.analysis.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
+from backend.analysis.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
+from backend.analysis.figures.scatter import Dot, scatter_figure, setting_field, setting_value
+from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
+from backend.analysis.figures.theme import in_panel, plain_text
+from backend.analysis.metrics import service as metrics
+from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
+from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scale
+from backend.analysis.metrics.chunks import Columns
+from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.run_axes import locator
+from backend.analysis.metrics.seed_groups import group_curve
+from backend.db import Checkpoint, Evaluation, Run, Series
+from backend.db.checked_json import DAMAGED
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.errors import Conflict, Gone, Invalid
+from backend.replays.branches import service as branches
+from backend.replays.branches.outcomes import Floats, Returns, discounted_rewards
+from backend.replays.episodes import service as episodes
+from backend.replays.recordings import service as recordings
+from backend.runs.evaluations import repository as evaluations
+from backend.runs.runs import listing
+from backend.runs.runs import service as runs
+from backend.runs.runs.fields import setting_title
+from backend.runs.runs.groups import (
     group_key,
     is_measured_as_published,
     names_and_differences,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from backend.figures.figure import Figure
-from backend.figures.palette import SYMBOLS, Look, Theme, look
-from backend.figures.theme import faint, ground, layout, muted, plain_text, tick_text
-from backend.metrics.chunks import Array
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import SYMBOLS, Look, Theme, look
+from backend.analysis.figures.theme import faint, ground, layout, muted, plain_text, tick_text
+from backend.analysis.metrics.chunks import Array
 from backend.statistics.profiles import Profile
 
 _ROW_PX = 260

@@ -6,7 +6,7 @@ import textwrap
 from functools import cache
 from typing import Any
 
-from backend.figures.palette import Theme, colours
+from backend.analysis.figures.palette import Theme, colours
 
 _TEXT: dict[Theme, str] = {"light": "#1b1e23", "dark": "#e4e6e9"}
 _MUTED: dict[Theme, str] = {"light": "#59616c", "dark": "#9da5b0"}

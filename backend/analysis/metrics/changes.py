@@ -5,14 +5,14 @@ import math
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import service as checkpoints
+from backend.analysis.metrics import repository, service
+from backend.analysis.metrics.catalogue import describe
+from backend.analysis.metrics.charts import Axes, SeriesBuckets, curves
+from backend.analysis.metrics.rollups import NOT_FINITE
+from backend.analysis.metrics.run_axes import conversions, convert, locator
+from backend.analysis.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.db import Series
-from backend.metrics import repository, service
-from backend.metrics.catalogue import describe
-from backend.metrics.charts import Axes, SeriesBuckets, curves
-from backend.metrics.rollups import NOT_FINITE
-from backend.metrics.run_axes import conversions, convert, locator
-from backend.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
+from backend.runs.checkpoints import service as checkpoints
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.changes import change as robust_change
 

@@ -15,13 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Run, Series
-from backend.metrics import repository
-from backend.metrics.catalogue import X_AXES
-from backend.metrics.chunks import Array, Columns, empty, joined, n_rows, select_rows
-from backend.metrics.known_rows import PointReader, rows_kept, rows_known
-from backend.metrics.repository import ChunkInfo
-from backend.metrics.rollups import (
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.catalogue import X_AXES
+from backend.analysis.metrics.chunks import Array, Columns, empty, joined, n_rows, select_rows
+from backend.analysis.metrics.known_rows import PointReader, rows_kept, rows_known
+from backend.analysis.metrics.repository import ChunkInfo
+from backend.analysis.metrics.rollups import (
     BASE_ROWS,
     NOT_FINITE,
     aggregate,
@@ -32,14 +31,14 @@ from backend.metrics.rollups import (
     not_finite,
     sum_each,
 )
-from backend.metrics.run_axes import (
+from backend.analysis.metrics.run_axes import (
     Conversion,
     conversions,
     convert,
     runs_with_changed_x,
     stored_column,
 )
-from backend.metrics.smoothing import (
+from backend.analysis.metrics.smoothing import (
     EMA_REACH,
     Smoothing,
     average_over_x,
@@ -47,6 +46,7 @@ from backend.metrics.smoothing import (
     ema_rows,
     smooth_bucket_ends,
 )
+from backend.db import Run, Series
 
 LARGE_BUCKETS = 100_000
 """Number of buckets above which only one chart is computed at a time."""

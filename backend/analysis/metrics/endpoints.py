@@ -4,17 +4,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Response
 
-from backend.errors import Invalid
-from backend.http.access import Viewer
-from backend.http.dependencies import AppStateDep, ReadSession
-from backend.http.pages import RunId, Ulid
-from backend.http.routing import ResourceRouter
-from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
-from backend.http.transfer import json_response
-from backend.metrics import changes, repository, run_fields, service
-from backend.metrics.catalogue import describe
-from backend.metrics.parameters import ChosenSpread, RequestedAxes
-from backend.metrics.schemas import (
+from backend.analysis.metrics import changes, repository, run_fields, service
+from backend.analysis.metrics.catalogue import describe
+from backend.analysis.metrics.parameters import ChosenSpread, RequestedAxes
+from backend.analysis.metrics.schemas import (
     MEDIA_TYPES,
     Changes,
     Chart,
@@ -27,7 +20,14 @@ from backend.metrics.schemas import (
     SeriesInfos,
     X,
 )
-from backend.text import Text
+from backend.http.access import Viewer
+from backend.http.dependencies import AppStateDep, ReadSession
+from backend.http.pages import RunId, Ulid
+from backend.http.routing import ResourceRouter
+from backend.http.streaming import BINARY, Download, ExportSlot, ListTurn
+from backend.http.transfer import json_response
+from backend.platform.errors import Invalid
+from backend.platform.text import Text
 
 router = ResourceRouter(tags=["series"])
 

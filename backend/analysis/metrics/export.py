@@ -13,12 +13,12 @@ import pyarrow.csv
 import pyarrow.parquet
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.chunks import Columns, n_rows
+from backend.analysis.metrics.export_common import PROVENANCE, Pipe, Provenance
+from backend.analysis.metrics.repository import ALL, Selected
 from backend.db import Series
-from backend.metrics import repository
-from backend.metrics.chunks import Columns, n_rows
-from backend.metrics.export_common import PROVENANCE, Pipe, Provenance
-from backend.metrics.repository import ALL, Selected
-from backend.text import FORMULA
+from backend.platform.text import FORMULA
 
 SCHEMA = pa.schema(
     [
@@ -51,7 +51,7 @@ def csv(session: Session, run_id: str, provenance: Provenance, selected: Selecte
 
 
 def of_cells(table: pa.Table) -> pa.Table:
-    """The table with texts as cells of a CSV file: see `backend.text.as_cell`."""
+    """The table with texts as cells of a CSV file: see `backend.platform.text.as_cell`."""
     for at, field in enumerate(table.schema):
         if field.type == pa.string():
             column = table.column(at)

@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet
 from sqlalchemy.orm import Session
 
-from backend.metrics import export
-from backend.metrics.export_common import DESCRIPTION, ExportedRun, Pipe
-from backend.metrics.repository import Selected
+from backend.analysis.metrics import export
+from backend.analysis.metrics.export_common import DESCRIPTION, ExportedRun, Pipe
+from backend.analysis.metrics.repository import Selected
 
 SCHEMA = pa.schema([("run", pa.string()), ("name", pa.string()), *export.SCHEMA])
 """One row per point, by run, metric and source, in order of arrival."""

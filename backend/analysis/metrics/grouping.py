@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from backend.errors import Invalid
-from backend.metrics.chunks import Array, Columns
+from backend.analysis.metrics.chunks import Array, Columns
+from backend.platform.errors import Invalid
 from backend.statistics.estimates import INTERVAL_NAME, MIN_SEEDS, medians
 from backend.statistics.means import (
     MIN_SEEDS_IQM,

@@ -12,11 +12,11 @@ import numpy as np
 from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.chunks import Array, Columns, decode
+from backend.analysis.metrics.repository import ChunkInfo
+from backend.analysis.metrics.rollups import bucket_rows
 from backend.db import Series
-from backend.metrics import repository
-from backend.metrics.chunks import Array, Columns, decode
-from backend.metrics.repository import ChunkInfo
-from backend.metrics.rollups import bucket_rows
 
 _NEARBY_BUCKETS = 4
 """Buckets that are read first; x usually changes within them."""

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy.orm import Session
 
-from backend.metrics import repository
-from backend.metrics.chunks import Columns, joined, n_rows
-from backend.metrics.export_common import Pipe
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.chunks import Columns, joined, n_rows
+from backend.analysis.metrics.export_common import Pipe
 
 POINT = np.dtype(
     [

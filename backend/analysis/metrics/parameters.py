@@ -9,12 +9,12 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 from starlette.datastructures import QueryParams
 
-from backend.errors import Invalid
+from backend.analysis.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
+from backend.analysis.metrics.grouping import Centre, Interval, Spread
+from backend.analysis.metrics.schemas import X
+from backend.analysis.metrics.smoothing import MAX_WEIGHT, Smoothing
 from backend.http.dependencies import get_state, principal_of
-from backend.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
-from backend.metrics.grouping import Centre, Interval, Spread
-from backend.metrics.schemas import X
-from backend.metrics.smoothing import MAX_WEIGHT, Smoothing
+from backend.platform.errors import Invalid
 
 DEFAULT_WEIGHT = 0.9
 """Of a moving average over points of figures."""

@@ -13,10 +13,8 @@ import numpy as np
 from sqlalchemy import Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Run, Series, SeriesChunk
-from backend.db.series import NEW_SERIES
-from backend.metrics import rollups
-from backend.metrics.chunks import (
+from backend.analysis.metrics import rollups
+from backend.analysis.metrics.chunks import (
     CHUNK_ROWS,
     POINT_DTYPES,
     Array,
@@ -28,7 +26,9 @@ from backend.metrics.chunks import (
     n_rows,
     select_rows,
 )
-from backend.metrics.rollups import Summary, summarise
+from backend.analysis.metrics.rollups import Summary, summarise
+from backend.db import Run, Series, SeriesChunk
+from backend.db.series import NEW_SERIES
 from backend.specs.events import PointsEvent
 
 T = TypeVar("T")

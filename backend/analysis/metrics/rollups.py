@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from backend.metrics.chunks import X_COLUMNS, Array, Columns, decode, encode, n_rows
+from backend.analysis.metrics.chunks import X_COLUMNS, Array, Columns, decode, encode, n_rows
 
 BASE_ROWS = 16
 """Rows of a stored bucket. Charts with finer buckets read the points."""

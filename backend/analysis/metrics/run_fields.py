@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from backend.metrics import repository
-from backend.metrics.catalogue import describe
-from backend.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
-from backend.runs.conditions import external_settings, labels
-from backend.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fields, field_of_metric
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.catalogue import describe
+from backend.analysis.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
+from backend.runs.runs.conditions import external_settings, labels
+from backend.runs.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fields, field_of_metric
 
 
 def listing(session: Session) -> FieldsOut:

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from backend.runs.fields import FieldKind
-from backend.schemas import Id, Number
+from backend.platform.schemas import Id, Number
+from backend.runs.runs.fields import FieldKind
 from backend.specs.fields import Schema
 from backend.specs.known_tags import StepUnit
 

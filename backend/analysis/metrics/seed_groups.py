@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.chunks import Array, Columns, empty, joined
+from backend.analysis.metrics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
+from backend.analysis.metrics.known_rows import PointReader
+from backend.analysis.metrics.rollups import NOT_FINITE, not_finite
+from backend.analysis.metrics.run_axes import conversions, convert, runs_with_changed_x
+from backend.analysis.metrics.smoothing import average_over_x, average_row_windows, smooth_rows
 from backend.db import Series
-from backend.metrics import repository
-from backend.metrics.charts import Axes
-from backend.metrics.chunks import Array, Columns, empty, joined
-from backend.metrics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
-from backend.metrics.known_rows import PointReader
-from backend.metrics.rollups import NOT_FINITE, not_finite
-from backend.metrics.run_axes import conversions, convert, runs_with_changed_x
-from backend.metrics.smoothing import average_over_x, average_row_windows, smooth_rows
 
 
 @dataclass(frozen=True)

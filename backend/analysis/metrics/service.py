@@ -13,19 +13,19 @@ import orjson
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import npz, repository, tensorboard_files
+from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scale
+from backend.analysis.metrics.chunks import Array
+from backend.analysis.metrics.export_common import ExportedRun
+from backend.analysis.metrics.grouping import Spread, interval_name
+from backend.analysis.metrics.schemas import Format
+from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Run, Series
 from backend.db.engine import reading
-from backend.errors import Invalid, NotFound
-from backend.metrics import npz, repository, tensorboard_files
-from backend.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scale
-from backend.metrics.chunks import Array
-from backend.metrics.export_common import ExportedRun
-from backend.metrics.grouping import Spread, interval_name
-from backend.metrics.schemas import Format
-from backend.metrics.seed_groups import group_curve
-from backend.runs import listing
-from backend.runs import repository as run_rows
-from backend.runs.groups import group_key, surplus_runs
+from backend.platform.errors import Invalid, NotFound
+from backend.runs.runs import listing
+from backend.runs.runs import repository as run_rows
+from backend.runs.runs.groups import group_key, surplus_runs
 from backend.specs.extras import installed
 from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
@@ -179,7 +179,7 @@ def export(
         if file_format == "tensorboard":
             yield from tensorboard_files.of_run(session, run_id, provenance, started_at, selected)
             return
-        from backend.metrics import export as exported  # pyarrow: optional, slow to import
+        from backend.analysis.metrics import export as exported  # pyarrow: optional, slow to import
 
         write = {"csv": exported.csv, "parquet": exported.parquet}
         yield from write[file_format](session, run_id, provenance, selected)
@@ -213,7 +213,7 @@ def export_runs(
         if file_format == "tensorboard":
             yield from tensorboard_files.of_runs(session, runs, selected)
             return
-        from backend.metrics import export_runs as exported  # pyarrow: optional, slow to import
+        from backend.analysis.metrics import export_runs as exported  # pyarrow: optional, slow to import
 
         write = {"csv": exported.csv, "parquet": exported.parquet}
         yield from write[file_format](session, runs, selected)

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from sqlalchemy.orm import Session
 
-from backend.metrics import repository, tfevents
-from backend.metrics.export_common import DESCRIPTION, PROVENANCE, ExportedRun, Pipe, Provenance
-from backend.metrics.repository import ALL, Selected
+from backend.analysis.metrics import repository, tfevents
+from backend.analysis.metrics.export_common import DESCRIPTION, PROVENANCE, ExportedRun, Pipe, Provenance
+from backend.analysis.metrics.repository import ALL, Selected
 
 
 def of_run(

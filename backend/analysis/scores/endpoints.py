@@ -6,16 +6,16 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Path, Query, Request, Response
 
-from backend.figures.export import FORMATS, RequestedForm, file_response
-from backend.figures.palette import Theme
+from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
+from backend.analysis.figures.palette import Theme
+from backend.analysis.scores import service
+from backend.analysis.scores.schemas import FigureId, Scores, ScoresFigure
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
 from backend.http.transfer import JsonDocument
-from backend.scores import service
-from backend.scores.schemas import FigureId, Scores, ScoresFigure
-from backend.text import Text
+from backend.platform.text import Text
 
 router = ResourceRouter(prefix="/scores", tags=["scores"])
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run
 from backend.db.run import WITH_DELETED
-from backend.runs.groups import Brief
+from backend.runs.runs.groups import Brief
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import RunState
 

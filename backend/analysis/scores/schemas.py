@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from backend.figures.schemas import FigureOut
-from backend.schemas import Id, Number
+from backend.analysis.figures.schemas import FigureOut
+from backend.platform.schemas import Id, Number
 from backend.specs.fields import Schema
 
 FigureId = Literal["profile", "optimality_gap"]

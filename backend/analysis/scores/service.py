@@ -11,25 +11,12 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
-from backend.catalogue import service as catalogue
-from backend.catalogue.schemas import EnvironmentOut
-from backend.errors import Invalid
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme
-from backend.figures.study import Frame, gaps_figure, profile_figure
-from backend.recordings.service import PersonsMean, human_references
-from backend.runs.groups import (
-    Brief,
-    ReadSpecs,
-    compute_once,
-    is_specified_as_published,
-    keys_of,
-    surplus_runs,
-)
-from backend.runs.repository import lineage_roots, with_specs
-from backend.scores import repository
-from backend.scores.repository import LastScore
-from backend.scores.schemas import (
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme
+from backend.analysis.figures.study import Frame, gaps_figure, profile_figure
+from backend.analysis.scores import repository
+from backend.analysis.scores.repository import LastScore
+from backend.analysis.scores.schemas import (
     FigureId,
     ScoreCell,
     ScoreColumn,
@@ -38,6 +25,19 @@ from backend.scores.schemas import (
     ScoreRow,
     Scores,
 )
+from backend.platform.errors import Invalid
+from backend.replays.recordings.service import PersonsMean, human_references
+from backend.runs.catalogue import service as catalogue
+from backend.runs.catalogue.schemas import EnvironmentOut
+from backend.runs.runs.groups import (
+    Brief,
+    ReadSpecs,
+    compute_once,
+    is_specified_as_published,
+    keys_of,
+    surplus_runs,
+)
+from backend.runs.runs.repository import lineage_roots, with_specs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, seen_by_people

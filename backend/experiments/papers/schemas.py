@@ -5,11 +5,11 @@ from typing import Self
 
 from pydantic import Field
 
+from backend.experiments.studies.schemas import StudyOut
 from backend.specs.fields import Schema
 from backend.specs.studies import Definition, Item, Paper, study_of
 from backend.specs.studies.base import Shape
 from backend.specs.study import Scale
-from backend.studies.schemas import StudyOut
 
 
 class ScaleOut(Schema):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from backend.experiments.sweeps.planning import CHANGED
 from backend.specs.states import ENDED, RunState
-from backend.sweeps.planning import CHANGED
 
 
 @dataclass(frozen=True)

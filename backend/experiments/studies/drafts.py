@@ -9,8 +9,14 @@ from typing import Any, Literal
 from sqlalchemy.orm import Session
 
 from backend.db.run import is_whole
-from backend.errors import Invalid
-from backend.runs.groups import distinguished_names
+from backend.experiments.studies import repository, service
+from backend.experiments.studies.equal_runs import key_of_stored
+from backend.experiments.studies.expansion import PlannedCell
+from backend.experiments.studies.repository import SourceRun
+from backend.experiments.sweeps import repository as sweeps
+from backend.experiments.sweeps.sampling import random_settings
+from backend.platform.errors import Invalid
+from backend.runs.runs.groups import distinguished_names
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import FieldProblem, InvalidSpec
@@ -27,12 +33,6 @@ from backend.specs.study import (
     StudySpec,
 )
 from backend.specs.sweep import SweepSpec
-from backend.studies import repository, service
-from backend.studies.equal_runs import key_of_stored
-from backend.studies.expansion import PlannedCell
-from backend.studies.repository import SourceRun
-from backend.sweeps import repository as sweeps
-from backend.sweeps.sampling import random_settings
 
 _MAX_LABEL = 100
 """Characters of an arm's label."""

@@ -7,23 +7,11 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
+from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
+from backend.analysis.figures.palette import Theme
 from backend.db import Study
-from backend.errors import Invalid
-from backend.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
-from backend.figures.palette import Theme
-from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
-from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Cursor, Limit
-from backend.http.routing import ResourceRouter
-from backend.http.streaming import EstimateTurn
-from backend.http.transfer import json_response
-from backend.specs.fields import ULID
-from backend.specs.problems import FieldProblem, quoted, similar_ids
-from backend.specs.studies import ITEMS, AtScale, study_of
-from backend.specs.study import Scale, StudySpec
-from backend.studies import drafts, estimate, export, reduction, repository, service
-from backend.studies.schemas import (
+from backend.experiments.studies import drafts, estimate, export, reduction, repository, service
+from backend.experiments.studies.schemas import (
     CellOut,
     CellPage,
     StudyChanges,
@@ -39,8 +27,20 @@ from backend.studies.schemas import (
     UnmeasuredKind,
     UnusedRunOut,
 )
-from backend.studies.table_files import table_csv, table_latex
-from backend.text import Text
+from backend.experiments.studies.table_files import table_csv, table_latex
+from backend.http.access import Operator, Viewer
+from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
+from backend.http.streaming import EstimateTurn
+from backend.http.transfer import json_response
+from backend.platform.errors import Invalid
+from backend.platform.text import Text
+from backend.specs.fields import ULID
+from backend.specs.problems import FieldProblem, quoted, similar_ids
+from backend.specs.studies import ITEMS, AtScale, study_of
+from backend.specs.study import Scale, StudySpec
 
 router = ResourceRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
 reading = APIRouter()

@@ -2,7 +2,7 @@
 
 Two runs train alike if algorithm, settings, environment, seed, limits, device and annealing are equal. What
 they are called, where they ran and what they belong to does not count. That their engines had one version is
-checked where runs are read: see `backend.studies.repository`.
+checked where runs are read: see `backend.experiments.studies.repository`.
 """
 
 import json

@@ -7,16 +7,16 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.hosts import repository as hosts
-from backend.hosts.service import active_hosts
+from backend.experiments.studies import repository, service
+from backend.experiments.studies.cells import CellRow
+from backend.experiments.studies.expansion import PlannedCell
+from backend.experiments.sweeps.sampling import random_settings
+from backend.fleet.hosts import repository as hosts
+from backend.fleet.hosts.service import active_hosts
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
 from backend.specs.states import RunState
 from backend.specs.study import StudySpec
-from backend.studies import repository, service
-from backend.studies.cells import CellRow
-from backend.studies.expansion import PlannedCell
-from backend.sweeps.sampling import random_settings
 
 START_S = 5.0
 """Time of a run's start and end, in addition to its training."""

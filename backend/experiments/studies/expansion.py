@@ -7,10 +7,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import Study
-from backend.errors import Invalid
-from backend.hosts import repository as hosts
-from backend.runs import requests
-from backend.runs.grid import merge_settings
+from backend.experiments.studies.equal_runs import key_of
+from backend.experiments.sweeps.sampling import ConfigValues, random_settings
+from backend.fleet.hosts import repository as hosts
+from backend.platform.errors import Invalid
+from backend.platform.text import UNSTORABLE, unstorable_paths
+from backend.runs.runs import requests
+from backend.runs.runs.grid import merge_settings
+from backend.runs.starts import service as starts
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment
@@ -19,10 +23,6 @@ from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quot
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, is_custom, parse_run_spec
 from backend.specs.study import Arm, StudySpec
-from backend.starts import service as starts
-from backend.studies.equal_runs import key_of
-from backend.sweeps.sampling import ConfigValues, random_settings
-from backend.text import UNSTORABLE, unstorable_paths
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend import __version__
+from backend.analysis.figures.export_script import matplotlib_script
+from backend.analysis.figures.export_series import as_csv, printable
 from backend.db import Run, Study, StudyCell
-from backend.figures.export_script import matplotlib_script
-from backend.figures.export_series import as_csv, printable
+from backend.experiments.studies import reduction, repository
+from backend.experiments.studies.reduction import StudyDrawing
+from backend.experiments.studies.table_files import table_csv, table_latex
+from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
 from backend.specs.studies import DEFINITIONS
 from backend.specs.study import StudySpec
-from backend.studies import reduction, repository
-from backend.studies.reduction import StudyDrawing
-from backend.studies.table_files import table_csv, table_latex
-from backend.text import as_cell
 
 _CELL = (
     "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "training_score",

@@ -9,8 +9,8 @@ import numpy as np
 from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
-from backend.metrics import repository as metrics
-from backend.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.statistics.members import History, Points, training_history
 
 _RUNS_AT_ONCE = 50

@@ -14,35 +14,35 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
+from backend.analysis.figures import study as drawings
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme
+from backend.analysis.figures.study import ArmCurve, Bar, Frame, RunDot
+from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
+from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.chunks import Array, Columns
+from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Series, Study
-from backend.errors import NotFound
-from backend.figures import study as drawings
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme
-from backend.figures.study import ArmCurve, Bar, Frame, RunDot
-from backend.metrics import repository as metrics
-from backend.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.metrics.charts import Axes
-from backend.metrics.chunks import Array, Columns
-from backend.metrics.grouping import Spread
-from backend.metrics.seed_groups import group_curve
-from backend.runs.fields import setting_title
+from backend.experiments.studies import expansion, repository, rules
+from backend.experiments.studies.cells import CellRow
+from backend.experiments.studies.highs import training_highs
+from backend.experiments.studies.tables import Column, Table, TableCell, TableRow
+from backend.platform.errors import NotFound
+from backend.runs.runs.fields import setting_title
+from backend.runs.starts import service as starts
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.problems import quoted
 from backend.specs.protocols import protocol_title, starts_protocol
 from backend.specs.run import default_config
 from backend.specs.study import MAX_CURVES, Arm, ReductionRule, StudyFigure, StudySpec
-from backend.starts import service as starts
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, CellKey, Reduction, runs_in
 from backend.statistics.members import MemberRun, Points, last_score
 from backend.statistics.profiles import TARGET, profiles
 from backend.statistics.reducers import Peak, RatioTo, TimeToPeak, normalise
-from backend.studies import expansion, repository, rules
-from backend.studies.cells import CellRow
-from backend.studies.highs import training_highs
-from backend.studies.tables import Column, Table, TableCell, TableRow
 
 MAX_RUNS_PER_CURVE = 20
 """Maximum number of runs whose mean a curve is: the first by draw, or the best if the rule selects."""

@@ -22,13 +22,13 @@ from backend.db import (
     Transition,
     keyset,
 )
+from backend.experiments.studies.cells import CellRow, standing
+from backend.experiments.studies.equal_runs import key_of_stored
+from backend.experiments.sweeps.planning import CHANGED
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import ENDED, RunState
 from backend.statistics.members import EvaluationScore
-from backend.studies.cells import CellRow, standing
-from backend.studies.equal_runs import key_of_stored
-from backend.sweeps.planning import CHANGED
 
 T = TypeVar("T")
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from backend.runs.fields import setting_title
-from backend.runs.groups import unlike_published
+from backend.experiments.studies.expansion import PlannedCell
+from backend.runs.runs.fields import setting_title
+from backend.runs.runs.groups import unlike_published
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.protocols import protocol_title
@@ -21,7 +22,6 @@ from backend.statistics.reducers import (
     TimeTo,
     TimeToPeak,
 )
-from backend.studies.expansion import PlannedCell
 
 LABELS = {"human": "human", "dqn": "DQN"}
 """Labels of published scores, by target."""

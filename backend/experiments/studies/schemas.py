@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from backend.analysis.figures.schemas import FigureOut
 from backend.db import Run, Study, StudyCell
-from backend.figures.schemas import FigureOut
-from backend.schemas import Id, Number, Page
+from backend.experiments.studies.cells import CellRow, standing
+from backend.experiments.sweeps.planning import CHANGED
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import ChosenName, GivenName, Notes
@@ -18,8 +20,6 @@ from backend.specs.states import ENDED
 from backend.specs.studies import DEFINITIONS
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
-from backend.studies.cells import CellRow, standing
-from backend.sweeps.planning import CHANGED
 
 MAX_SOURCE_RUNS = 1_000
 """Runs that one request makes a study of."""

@@ -12,18 +12,18 @@ from backend.db.base import new_id
 from backend.db.changes import record_study_change
 from backend.db.clock import database_now
 from backend.db.study import study_spec
-from backend.errors import Conflict, Invalid, NotFound, Overwritten
-from backend.principals import Principal
-from backend.runs import actions
-from backend.runs import service as runs
+from backend.experiments.studies import expansion, repository, rules
+from backend.experiments.studies.cells import CellRow
+from backend.experiments.studies.equal_runs import key_of_stored
+from backend.experiments.studies.expansion import PlannedCell
+from backend.experiments.sweeps.planning import Member, Plan, plan
+from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
+from backend.platform.principals import Principal
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
 from backend.specs.problems import InvalidSpec, problems_of
 from backend.specs.states import ENDED, RunState
 from backend.specs.study import Scale, StudySpec, StudyState
-from backend.studies import expansion, repository, rules
-from backend.studies.cells import CellRow
-from backend.studies.equal_runs import key_of_stored
-from backend.studies.expansion import PlannedCell
-from backend.sweeps.planning import Member, Plan, plan
 
 MAX_STARTS = 20
 """Runs started in one transaction, so that other writers wait for a moment only."""

@@ -4,10 +4,10 @@ import csv
 import io
 from collections.abc import Iterable
 
-from backend.figures.export_series import printable
-from backend.studies.reduction import in_tables
-from backend.studies.tables import Column, Table, TableCell
-from backend.text import as_cell
+from backend.analysis.figures.export_series import printable
+from backend.experiments.studies.reduction import in_tables
+from backend.experiments.studies.tables import Column, Table, TableCell
+from backend.platform.text import as_cell
 
 _DETAILS = {
     "low": "lower bound (95 %)",

@@ -5,15 +5,15 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.errors import Invalid
-from backend.runs import grid, requests
+from backend.experiments.sweeps import sampling
+from backend.platform.errors import Invalid
+from backend.platform.text import UNSTORABLE, unstorable_paths
+from backend.runs.runs import grid, requests
+from backend.runs.starts import service as starts
 from backend.specs.problems import FieldProblem, InvalidSpec, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import parse_run_spec
 from backend.specs.sweep import SweepSpec
-from backend.starts import service as starts
-from backend.sweeps import sampling
-from backend.text import UNSTORABLE, unstorable_paths
 
 _SHOWN_PROBLEMS = 20
 

@@ -6,20 +6,20 @@ import orjson
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
+from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
+from backend.analysis.figures.palette import Theme
 from backend.db import Sweep
-from backend.figures.export import FORMATS, RequestedForm, file_response
-from backend.figures.palette import Theme
+from backend.experiments.sweeps import figures, repository, service
+from backend.experiments.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
+from backend.platform.text import Text
 from backend.specs.fields import ULID
 from backend.specs.sweep import SweepSpec
-from backend.sweeps import figures, repository, service
-from backend.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
-from backend.text import Text
 
 router = ResourceRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 

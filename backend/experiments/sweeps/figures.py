@@ -2,13 +2,13 @@
 
 import json
 
-from backend.errors import Invalid
-from backend.figures.figure import Figure
-from backend.figures.palette import Theme
-from backend.figures.scatter import ConfigurationDots, Standing, configurations_figure
-from backend.runs.fields import setting_title
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import Theme
+from backend.analysis.figures.scatter import ConfigurationDots, Standing, configurations_figure
+from backend.experiments.sweeps.schemas import ConfigurationOut, SweepDetail
+from backend.platform.errors import Invalid
+from backend.runs.runs.fields import setting_title
 from backend.specs.problems import quoted
-from backend.sweeps.schemas import ConfigurationOut, SweepDetail
 
 
 def draw_scatter(sweep: SweepDetail, setting: str, *, log: bool | None, theme: Theme) -> Figure:

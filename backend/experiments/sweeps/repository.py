@@ -8,10 +8,10 @@ from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, LiveSettings, Run, Sweep, SweepConfiguration, SweepMember, keyset
+from backend.experiments.sweeps.planning import CHANGED, Member, StoredMember, SweepCounts
+from backend.experiments.sweeps.sampling import ConfigValues
 from backend.specs.states import ENDED, RunState
 from backend.specs.sweep import SweepSpec
-from backend.sweeps.planning import CHANGED, Member, StoredMember, SweepCounts
-from backend.sweeps.sampling import ConfigValues
 
 
 def add(session: Session, sweep: Sweep) -> None:

@@ -7,15 +7,15 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, JsonValue
 
-from backend.comparisons.schemas import EstimateOut
+from backend.analysis.comparisons.schemas import EstimateOut
 from backend.db import Sweep, SweepConfiguration
-from backend.schemas import Id, Number, Page
+from backend.experiments.sweeps.planning import CHANGED, StoredMember, SweepCounts
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, ChosenName, GivenName, Notes
 from backend.specs.states import ENDED
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
 from backend.statistics.estimates import interquartile_mean, median
-from backend.sweeps.planning import CHANGED, StoredMember, SweepCounts
 
 
 class SweepExpectation(Strict):

@@ -12,19 +12,19 @@ from backend.db import Sweep, SweepConfiguration
 from backend.db.base import new_id
 from backend.db.changes import record_sweep_change
 from backend.db.clock import database_now
-from backend.errors import Conflict, Invalid, NotFound, Overwritten
-from backend.principals import Principal
-from backend.runs import actions
-from backend.runs import service as runs
-from backend.runs.grid import merge_settings
+from backend.experiments.sweeps import configurations, repository
+from backend.experiments.sweeps.planning import Plan, StoredMember, plan
+from backend.experiments.sweeps.sampling import ConfigValues
+from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
+from backend.platform.principals import Principal
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
+from backend.runs.runs.grid import merge_settings
 from backend.specs.names import grid_name
 from backend.specs.problems import InvalidSpec, problems_of
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec, SweepState
-from backend.sweeps import configurations, repository
-from backend.sweeps.planning import Plan, StoredMember, plan
-from backend.sweeps.sampling import ConfigValues
 
 MAX_STARTS = 20
 """Runs started in one transaction, so that other writers wait for a moment only."""

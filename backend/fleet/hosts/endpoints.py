@@ -5,15 +5,15 @@ from typing import Annotated
 from fastapi import Path, Response
 from sqlalchemy.orm import Session
 
-from backend.hosts import repository, service
-from backend.hosts.schemas import HostOut, HostPage, WaitingRunOut
+from backend.fleet.hosts import repository, service
+from backend.fleet.hosts.schemas import HostOut, HostPage, WaitingRunOut
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.settings import Settings
-from backend.text import Text
+from backend.platform.settings import Settings
+from backend.platform.text import Text
 
 router = ResourceRouter(prefix="/hosts", tags=["hosts"], route_class=IdempotentRoute)
 

@@ -7,8 +7,8 @@ from typing import Self
 from pydantic import ConfigDict, Field
 
 from backend.db import Run
-from backend.hosts.waiting import ActiveHost, why_waiting
-from backend.schemas import Id, Number, Page
+from backend.fleet.hosts.waiting import ActiveHost, why_waiting
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.extras import missing_extras
 from backend.specs.fields import Schema
 from backend.specs.host_load import HostLoad

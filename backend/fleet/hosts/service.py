@@ -11,11 +11,18 @@ from sqlalchemy.orm import Session
 from backend.db import Host, Run
 from backend.db.changes import record_host_change, record_work
 from backend.db.clock import database_now
-from backend.errors import Conflict, NotFound
-from backend.files import existing_folder
-from backend.hosts import repository
-from backend.hosts.waiting import ActiveHost, can_run, capacity_warnings, expected_wait_s, serves, why_waiting
-from backend.settings import Settings
+from backend.fleet.hosts import repository
+from backend.fleet.hosts.waiting import (
+    ActiveHost,
+    can_run,
+    capacity_warnings,
+    expected_wait_s,
+    serves,
+    why_waiting,
+)
+from backend.platform.errors import Conflict, NotFound
+from backend.platform.files import existing_folder
+from backend.platform.settings import Settings
 from backend.specs.host_load import HostLoad
 from backend.specs.problems import quoted
 from backend.specs.states import RunState

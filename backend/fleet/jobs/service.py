@@ -10,7 +10,7 @@ from backend.db import Job
 from backend.db.base import new_id, storable
 from backend.db.changes import record_job_change, record_work
 from backend.db.clock import database_now
-from backend.jobs import repository
+from backend.fleet.jobs import repository
 
 MAX_TRIES = 3
 """A job fails when its worker has died this often."""

@@ -7,10 +7,10 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind, thumbnail_file
 from backend.db import Checkpoint, CleanUp, Episode, Job, RemovedFile, Run, Video
 from backend.db.job import OF_EPISODES, THUMBNAIL, VIDEO_THUMBNAIL
 from backend.db.run import WITH_DELETED
+from backend.platform.artifacts import ArtifactKind, thumbnail_file
 
 _BATCH = 100
 

@@ -14,10 +14,10 @@ from typing import cast
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
 from backend.db import RemovedFile
 from backend.db.clock import database_now
-from backend.storage import repository
+from backend.fleet.storage import repository
+from backend.platform.artifacts import ArtifactKind
 
 GRACE_S = 900.0
 """How long the file of a removed row stays for requests and jobs that still read it."""

@@ -5,17 +5,17 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.branches import repository, service
-from backend.branches.schemas import BranchOut, BranchPage, BranchRequest
 from backend.db import Branch
 from backend.db.job import BRANCH
+from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.jobs import repository as jobs
+from backend.replays.branches import repository, service
+from backend.replays.branches.schemas import BranchOut, BranchPage, BranchRequest
 from backend.specs.fields import ULID
 
 router = ResourceRouter(prefix="/branches", tags=["branches"], route_class=IdempotentRoute)

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from backend.db import Branch, Job
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.branches import MAX_CONTINUATIONS, MAX_HORIZON, End, EpisodeOutcome, Outcome, Played
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.run_fields import Seed

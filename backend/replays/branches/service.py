@@ -6,9 +6,16 @@ from secrets import randbelow
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
-from backend.branches import repository
-from backend.branches.outcomes import (
+from backend.db import Branch, Episode, Job
+from backend.db.base import new_id
+from backend.db.clock import database_now
+from backend.db.job import BRANCH
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.errors import Conflict, Gone, Invalid, NotFound, TooMany
+from backend.replays.branches import repository
+from backend.replays.branches.outcomes import (
     Floats,
     discounted_return,
     outcome_of,
@@ -16,19 +23,12 @@ from backend.branches.outcomes import (
     unpack_rewards,
     valued_decisions,
 )
-from backend.branches.schemas import BranchRequest
-from backend.checkpoints.policies import policy_in_episode
-from backend.db import Branch, Episode, Job
-from backend.db.base import new_id
-from backend.db.clock import database_now
-from backend.db.job import BRANCH
-from backend.episodes import service as episodes
-from backend.episodes.schemas import Trace
-from backend.errors import Conflict, Gone, Invalid, NotFound, TooMany
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.recordings import service as recordings
-from backend.runs import service as runs
+from backend.replays.branches.schemas import BranchRequest
+from backend.replays.episodes import service as episodes
+from backend.replays.episodes.schemas import Trace
+from backend.replays.recordings import service as recordings
+from backend.runs.checkpoints.policies import policy_in_episode
+from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.branches import BranchOutcome, BranchPlan, EpisodeOutcome, Outcome
 from backend.specs.problems import InvalidSpec

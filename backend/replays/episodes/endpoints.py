@@ -6,12 +6,9 @@ from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query, Response
 
-from backend.artifacts import observations_file, thumbnail_file
 from backend.db import Episode, Job
 from backend.db.job import THUMBNAIL, VIDEO
-from backend.episodes import repository, service
-from backend.episodes.schemas import EpisodeOut, EpisodePage, Trace
-from backend.errors import NotFound
+from backend.fleet.jobs import repository as jobs
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep
 from backend.http.pages import Cursor, Limit, RunId
@@ -19,8 +16,11 @@ from backend.http.rendering import THUMBNAIL_ANSWERS, VIDEO_ANSWERS, found_or_re
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import IMMUTABLE, DownloadSlot, send_file
 from backend.http.transfer import json_response
-from backend.jobs import repository as jobs
-from backend.runs import service as runs
+from backend.platform.artifacts import observations_file, thumbnail_file
+from backend.platform.errors import NotFound
+from backend.replays.episodes import repository, service
+from backend.replays.episodes.schemas import EpisodeOut, EpisodePage, Trace
+from backend.runs.runs import service as runs
 from backend.specs.fields import ULID
 
 router = ResourceRouter(tags=["episodes"])

@@ -11,17 +11,17 @@ import structlog
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore, Damaged, thumbnail_file
 from backend.db import Episode, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.job import THUMBNAIL, VIDEO
-from backend.episodes import repository
-from backend.episodes.schemas import Trace
-from backend.errors import Conflict, Gone, NotFound, TooMany
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.runs import service as runs
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.platform.artifacts import ArtifactStore, Damaged, thumbnail_file
+from backend.platform.errors import Conflict, Gone, NotFound, TooMany
+from backend.replays.episodes import repository
+from backend.replays.episodes.schemas import Trace
+from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.events import EpisodeEvent
 

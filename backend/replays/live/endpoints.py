@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from backend.auth.state import AuthStateDep
+from backend.access.auth.state import AuthStateDep
 from backend.http.access import Viewer
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.routing import ResourceRouter

@@ -8,17 +8,17 @@ from fastapi import WebSocket, WebSocketDisconnect
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocketState
 
-from backend.auth.state import get_auth_state
+from backend.access.auth.state import get_auth_state
 from backend.db.engine import reading
-from backend.errors import TooMany
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppState, get_state
 from backend.http.errors import respond
 from backend.http.routing import ResourceRouter
-from backend.principals import Principal
+from backend.platform.errors import TooMany
+from backend.platform.principals import Principal
 from backend.pubsub.bus import LIFETIME_S, WATCH_CHANNEL, WATCH_INTERVAL_S
 from backend.pubsub.subscription import Frames, cancel_all
-from backend.runs import repository as runs
+from backend.runs.runs import repository as runs
 
 router = ResourceRouter()
 

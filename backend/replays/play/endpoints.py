@@ -10,8 +10,8 @@ from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.play import repository, service, sources
-from backend.play.schemas import PlayRequest, PlaySessionOut, PlaySessionPage
+from backend.replays.play import repository, service, sources
+from backend.replays.play.schemas import PlayRequest, PlaySessionOut, PlaySessionPage
 from backend.specs.fields import ULID
 
 router = ResourceRouter(prefix="/play", tags=["play"], route_class=IdempotentRoute)

@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from backend.db import PlaySession
-from backend.recordings.schemas import GameSource
-from backend.schemas import Id, Page
+from backend.platform.schemas import Id, Page
+from backend.replays.recordings.schemas import GameSource
 from backend.specs.fields import ULID, Schema, Strict, Text
 from backend.specs.play import actions_of
 

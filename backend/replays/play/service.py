@@ -8,19 +8,19 @@ from datetime import timedelta
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import service as checkpoints
 from backend.db import Checkpoint, PlaySession
 from backend.db.base import new_id, storable
 from backend.db.changes import host_queue, record_work
 from backend.db.checked_json import DAMAGED, DamagedList
 from backend.db.clock import database_now
-from backend.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
-from backend.hosts import service as hosts
-from backend.play import repository
-from backend.play.sources import Agent, Beginning, EpisodeMoment, StoredStates, encoded, states_of
-from backend.principals import Principal, Role
-from backend.recordings import service as recordings
-from backend.runs import service as runs
+from backend.fleet.hosts import service as hosts
+from backend.platform.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
+from backend.platform.principals import Principal, Role
+from backend.replays.play import repository
+from backend.replays.play.sources import Agent, Beginning, EpisodeMoment, StoredStates, encoded, states_of
+from backend.replays.recordings import service as recordings
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import service as runs
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.play import (
     HUMAN_PLAY,

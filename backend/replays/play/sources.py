@@ -7,14 +7,14 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore, states_file
-from backend.checkpoints import service as checkpoints
 from backend.db import Checkpoint, Run
-from backend.episodes import service as episodes
-from backend.errors import Invalid, NotFound
-from backend.play import repository
-from backend.recordings import service as recordings
-from backend.runs import service as runs
+from backend.platform.artifacts import ArtifactStore, states_file
+from backend.platform.errors import Invalid, NotFound
+from backend.replays.episodes import service as episodes
+from backend.replays.play import repository
+from backend.replays.recordings import service as recordings
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import service as runs
 from backend.specs.environments import ENVIRONMENTS, Environment, EnvironmentConfig
 from backend.specs.environments.atari import ROM_SHA256
 from backend.specs.fields import Frozen

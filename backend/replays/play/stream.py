@@ -12,17 +12,17 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocketState
 
-from backend.auth.state import get_auth_state
+from backend.access.auth.state import get_auth_state
 from backend.db.engine import reading, writing
-from backend.errors import TooMany
 from backend.http.access import find_viewer
 from backend.http.dependencies import AppState, get_state
 from backend.http.errors import respond
 from backend.http.routing import ResourceRouter
-from backend.play import repository, service
-from backend.principals import Principal, Role
+from backend.platform.errors import TooMany
+from backend.platform.principals import Principal, Role
 from backend.pubsub.bus import LIFETIME_S, PLAYER_INTERVAL_S, WATCH_CHANNEL, play_channel
 from backend.pubsub.subscription import Frames, cancel_all
+from backend.replays.play import repository, service
 from backend.specs.play import PLAYER_MESSAGE, Act, HandOver, Pause, actions_of
 from backend.specs.problems import message_of, quoted
 

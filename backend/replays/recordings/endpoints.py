@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query, Response
 
-from backend.artifacts import game_file
 from backend.db import Job, Recording
 from backend.db.job import GAME
+from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep, WriteSession
 from backend.http.pages import Cursor, Limit
@@ -17,9 +17,9 @@ from backend.http.rendering import VIDEO_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter, WritingRoute
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
-from backend.jobs import repository as jobs
-from backend.recordings import repository, service
-from backend.recordings.schemas import (
+from backend.platform.artifacts import game_file
+from backend.replays.recordings import repository, service
+from backend.replays.recordings.schemas import (
     ActorOut,
     HumanReferenceOut,
     HumanReferences,

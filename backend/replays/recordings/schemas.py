@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from backend.db import Recording
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema
 from backend.specs.recordings import Part, Turns
 

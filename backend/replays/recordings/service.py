@@ -17,20 +17,20 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore, Damaged, game_file
 from backend.db import Job, Recording, RecordingPart
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.job import GAME
-from backend.errors import Conflict, Forbidden, Gone, NotFound, TooMany
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.principals import Principal, Role
-from backend.recordings import repository
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import ArtifactStore, Damaged, game_file
+from backend.platform.errors import Conflict, Forbidden, Gone, NotFound, TooMany
+from backend.platform.principals import Principal, Role
+from backend.replays.recordings import repository
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, JOINT, PRACTICE, SCRIPTED, PlaySetup, play_config
 from backend.specs.recordings import Actor, GameStart, Part, Turns, joined
-from backend.storage import service as storage
 
 MAX_WAITING_VIDEOS = 200
 MAX_WAITING_VIDEOS_OF_USER = 30

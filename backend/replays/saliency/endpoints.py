@@ -7,15 +7,15 @@ from fastapi import Path, Query, Response
 
 from backend.db import Episode, Job
 from backend.db.job import SALIENCY
-from backend.episodes import service as episodes
+from backend.fleet.jobs import repository as jobs
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, RequestContextDep
 from backend.http.rendering import RenderingPending, found_or_requested
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.jobs import repository as jobs
-from backend.saliency import service
-from backend.saliency.schemas import SaliencyOut
+from backend.replays.episodes import service as episodes
+from backend.replays.saliency import service
+from backend.replays.saliency.schemas import SaliencyOut
 from backend.specs.fields import ULID
 
 router = ResourceRouter(tags=["episodes"])

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from backend.db import StoredSaliency
-from backend.schemas import Id
+from backend.platform.schemas import Id
 from backend.specs.fields import Schema
 from backend.specs.saliency import SaliencyMap
 

@@ -2,17 +2,17 @@
 
 from sqlalchemy.orm import Session
 
-from backend.checkpoints.policies import policy_in_episode
 from backend.db import Checkpoint, Episode, Job, StoredSaliency
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.job import SALIENCY
-from backend.episodes import service as episodes
-from backend.errors import Conflict, Invalid, TooMany
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.runs import service as runs
-from backend.saliency import repository
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.platform.errors import Conflict, Invalid, TooMany
+from backend.replays.episodes import service as episodes
+from backend.replays.saliency import repository
+from backend.runs.checkpoints.policies import policy_in_episode
+from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run import RunSpec
 from backend.specs.saliency import SaliencyMap

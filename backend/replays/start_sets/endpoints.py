@@ -6,17 +6,16 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 
 from backend.db.start_set import VERIFICATION
+from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.jobs import repository as jobs
-from backend.specs.fields import ULID
-from backend.specs.start_sets import StartSetFile
-from backend.start_sets import service
-from backend.start_sets.schemas import (
+from backend.platform.text import Text
+from backend.replays.start_sets import service
+from backend.replays.start_sets.schemas import (
     StartSetImport,
     StartSetOut,
     StartSetPage,
@@ -24,8 +23,9 @@ from backend.start_sets.schemas import (
     StartSetSource,
     StartSetSources,
 )
-from backend.starts import repository
-from backend.text import Text
+from backend.runs.starts import repository
+from backend.specs.fields import ULID
+from backend.specs.start_sets import StartSetFile
 
 router = ResourceRouter(prefix="/start-sets", tags=["start sets"], route_class=IdempotentRoute)
 

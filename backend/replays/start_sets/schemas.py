@@ -6,11 +6,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from backend.db import Job, StartSet
-from backend.schemas import Id, Page
+from backend.platform.schemas import Id, Page
+from backend.runs.starts import service as starts
 from backend.specs.fields import SET_NAME, ULID, Schema, Strict
 from backend.specs.run_fields import MAX_ENVIRONMENT, Seed
 from backend.specs.start_sets import MAX_GAMES, MAX_POINTS, N_POINTS, Players, Source, StartSetFile
-from backend.starts import service as starts
 
 SetName = Annotated[str, StringConstraints(pattern=rf"^{SET_NAME}$")]
 RowId = Annotated[str, StringConstraints(pattern=ULID)]

@@ -13,18 +13,20 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
 from backend.db import Episode, Recording, StartSet
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.start_set import VERIFICATION
-from backend.episodes import service as episodes
-from backend.errors import Conflict, Gone, Invalid, NotFound
-from backend.jobs import service as jobs
-from backend.recordings import repository as recording_rows
-from backend.recordings import service as recordings
-from backend.runs import external
-from backend.runs import service as runs
+from backend.fleet.jobs import service as jobs
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.errors import Conflict, Gone, Invalid, NotFound
+from backend.replays.episodes import service as episodes
+from backend.replays.recordings import repository as recording_rows
+from backend.replays.recordings import service as recordings
+from backend.runs.runs import external
+from backend.runs.runs import service as runs
+from backend.runs.starts import repository
+from backend.runs.starts import service as starts
 from backend.specs.environments.atari import ROM_MD5, AtariConfig
 from backend.specs.play import HUMAN_PLAY, JOINT, PRACTICE, SCRIPTED
 from backend.specs.problems import problems_of, quoted
@@ -40,8 +42,6 @@ from backend.specs.start_sets import (
     StartSetContent,
     StartSetFile,
 )
-from backend.starts import repository
-from backend.starts import service as starts
 
 WOKEN_QUEUE = "cpu"
 """Its workers are woken for a new set; any worker that has the game may verify it."""

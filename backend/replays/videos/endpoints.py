@@ -6,21 +6,21 @@ from typing import Annotated
 
 from fastapi import Header, Path, Query, Response
 
-from backend.artifacts import Damaged, thumbnail_file
 from backend.db import Job, Video
 from backend.db.job import VIDEO_THUMBNAIL
-from backend.errors import Gone, NotFound
+from backend.fleet.jobs import repository as job_rows
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.rendering import THUMBNAIL_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import BINARY, IMMUTABLE, DownloadSlot, send_file
-from backend.jobs import repository as job_rows
-from backend.runs import service as runs
+from backend.platform.artifacts import Damaged, thumbnail_file
+from backend.platform.errors import Gone, NotFound
+from backend.replays.videos import repository, service
+from backend.replays.videos.schemas import VideoOut, VideoPage
+from backend.runs.runs import service as runs
 from backend.specs.fields import ULID
-from backend.videos import repository, service
-from backend.videos.schemas import VideoOut, VideoPage
 
 router = ResourceRouter(tags=["episodes"])
 

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from backend.db import Job, Video
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema
 
 

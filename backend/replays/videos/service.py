@@ -4,18 +4,18 @@ from collections.abc import Iterable
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore, Damaged, encoded_file, thumbnail_file
 from backend.db import Job, Run, Video
 from backend.db.base import new_id, storable
 from backend.db.clock import database_now
 from backend.db.job import VIDEO_THUMBNAIL
-from backend.episodes.service import MAX_WAITING_THUMBNAILS, MAX_WAITING_THUMBNAILS_OF_USER, RETRY_S
-from backend.errors import Conflict, NotFound, TooMany
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.runs import service as runs
-from backend.storage import service as storage
-from backend.videos import repository
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import ArtifactStore, Damaged, encoded_file, thumbnail_file
+from backend.platform.errors import Conflict, NotFound, TooMany
+from backend.replays.episodes.service import MAX_WAITING_THUMBNAILS, MAX_WAITING_THUMBNAILS_OF_USER, RETRY_S
+from backend.replays.videos import repository
+from backend.runs.runs import service as runs
 
 ENCODE = job_rows.ENCODE
 """Kind of the job that encodes a video."""

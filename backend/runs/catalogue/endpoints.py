@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 from sqlalchemy.orm import Session
 
-from backend.catalogue import service
-from backend.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
-from backend.errors import NotFound
-from backend.hosts.repository import custom_environments
+from backend.fleet.hosts.repository import custom_environments
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import JsonDocument
+from backend.platform.errors import NotFound
+from backend.runs.catalogue import service
+from backend.runs.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.problems import quoted, similar_ids
 

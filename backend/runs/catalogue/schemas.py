@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from backend.schemas import Page
+from backend.platform.schemas import Page
 from backend.specs.algorithms import Reproducibility
 from backend.specs.fields import Schema
 from backend.specs.spaces import Actions, Observation

@@ -6,8 +6,8 @@ from functools import cache
 
 from sqlalchemy.orm import Session
 
-from backend.catalogue.schemas import AlgorithmOut, EnvironmentOut
-from backend.hosts.repository import custom_environments
+from backend.fleet.hosts.repository import custom_environments
+from backend.runs.catalogue.schemas import AlgorithmOut, EnvironmentOut
 from backend.specs.algorithms import ALGORITHMS, Algorithm
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import Header, Path, Query, Response
 
-from backend.checkpoints import repository, service
-from backend.checkpoints.schemas import CheckpointOut, CheckpointPage
-from backend.errors import NotFound
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import BINARY, DownloadSlot, send_file
-from backend.runs import service as runs
+from backend.platform.errors import NotFound
+from backend.runs.checkpoints import repository, service
+from backend.runs.checkpoints.schemas import CheckpointOut, CheckpointPage
+from backend.runs.runs import service as runs
 from backend.specs.fields import ULID
 
 router = ResourceRouter(tags=["checkpoints"])

@@ -2,11 +2,11 @@
 
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import service
 from backend.db import Checkpoint, Run
-from backend.errors import Conflict, Invalid, NotFound
-from backend.runs import external
-from backend.runs import service as runs
+from backend.platform.errors import Conflict, Invalid, NotFound
+from backend.runs.checkpoints import service
+from backend.runs.runs import external
+from backend.runs.runs import service as runs
 from backend.specs.fields import marked_fields
 from backend.specs.play import agent_refusal
 from backend.specs.problems import quoted

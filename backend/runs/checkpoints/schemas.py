@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema
 
 

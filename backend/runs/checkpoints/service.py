@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import repository
 from backend.db import Checkpoint, Run
 from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.errors import NotFound
+from backend.platform.errors import NotFound
+from backend.runs.checkpoints import repository
 from backend.specs.events import CheckpointSavedEvent, ReportEvent
 
 

@@ -5,25 +5,25 @@ from typing import Annotated
 from fastapi import Query, Response
 
 from backend.db.job import EVALUATION
-from backend.evaluations import repository, service
-from backend.evaluations.schemas import (
-    EvaluationOut,
-    EvaluationPage,
-    EvaluationRequest,
-    ProtocolOut,
-    Protocols,
-)
+from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.jobs import repository as jobs
-from backend.runs import external
-from backend.runs import service as runs
+from backend.runs.evaluations import repository, service
+from backend.runs.evaluations.schemas import (
+    EvaluationOut,
+    EvaluationPage,
+    EvaluationRequest,
+    ProtocolOut,
+    Protocols,
+)
+from backend.runs.runs import external
+from backend.runs.runs import service as runs
+from backend.runs.starts import service as starts
 from backend.specs.protocols import protocols_of
-from backend.starts import service as starts
 
 router = ResourceRouter(
     prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute

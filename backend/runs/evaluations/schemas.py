@@ -6,14 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from backend.catalogue.schemas import PublishedScoreOut
 from backend.db import Evaluation, Job, Run
-from backend.runs.groups import human_reference
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
+from backend.platform.text import Text
+from backend.runs.catalogue.schemas import PublishedScoreOut
+from backend.runs.runs.groups import human_reference
 from backend.specs import protocols
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import Seed
-from backend.text import Text
 
 
 class EvaluationRequest(Strict):

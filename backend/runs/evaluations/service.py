@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from backend.checkpoints import repository as checkpoints
 from backend.db import Evaluation, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.job import EVALUATION
-from backend.errors import Conflict, Invalid, TooMany
-from backend.evaluations import repository
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.runs import external
-from backend.runs import service as runs
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.platform.errors import Conflict, Invalid, TooMany
+from backend.runs.checkpoints import repository as checkpoints
+from backend.runs.evaluations import repository
+from backend.runs.runs import external
+from backend.runs.runs import service as runs
+from backend.runs.starts import service as starts
 from backend.specs.events import EvaluationEvent
 from backend.specs.protocols import UnsupportedProtocolError
-from backend.starts import service as starts
 
 MAX_WAITING = 5_000
 MAX_WAITING_OF_USER = 1_000

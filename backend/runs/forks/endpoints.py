@@ -1,13 +1,13 @@
 """Route `/runs/{id}/fork`."""
 
-from backend.forks import service
-from backend.forks.schemas import ForkRequest
 from backend.http.access import Operator
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession, require_room
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
-from backend.runs.schemas import RunOut
+from backend.runs.forks import service
+from backend.runs.forks.schemas import ForkRequest
+from backend.runs.runs.schemas import RunOut
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 

@@ -5,22 +5,22 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
-from backend.checkpoints import repository as checkpoint_rows
-from backend.checkpoints import service as checkpoints
 from backend.db import Checkpoint, Run
 from backend.db.base import new_run_id
 from backend.db.engine import writing as db_writing
-from backend.errors import Conflict, Invalid, Unavailable
-from backend.forks.schemas import ForkRequest
-from backend.runs import external
-from backend.runs import service as runs
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.errors import Conflict, Invalid, Unavailable
+from backend.runs.checkpoints import repository as checkpoint_rows
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.forks.schemas import ForkRequest
+from backend.runs.runs import external
+from backend.runs.runs import service as runs
 from backend.specs.fields import marked_fields
 from backend.specs.names import fork_name
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import SCORE_EPISODES
-from backend.storage import service as storage
 
 
 def create(

@@ -9,11 +9,11 @@ from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter, WritingRoute
-from backend.live_settings import repository, service
-from backend.runs import service as runs
-from backend.schemas import Number, Page
+from backend.platform.schemas import Number, Page
+from backend.platform.text import Text
+from backend.runs.live_settings import repository, service
+from backend.runs.runs import service as runs
 from backend.specs.fields import Schema, Strict
-from backend.text import Text
 
 router = ResourceRouter(prefix="/runs/{run_id}/settings", tags=["runs"], route_class=WritingRoute)
 

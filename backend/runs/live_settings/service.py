@@ -8,12 +8,12 @@ from sqlalchemy.orm import Session
 from backend.db import LiveSettings, Run
 from backend.db.changes import host_queue, record_work
 from backend.db.clock import database_now
-from backend.errors import Conflict
-from backend.hosts import repository as hosts
-from backend.live_settings import repository
-from backend.live_settings.repository import APPLIED, REFUSED, REQUESTED
-from backend.runs import external
-from backend.runs import service as runs
+from backend.fleet.hosts import repository as hosts
+from backend.platform.errors import Conflict
+from backend.runs.live_settings import repository
+from backend.runs.live_settings.repository import APPLIED, REFUSED, REQUESTED
+from backend.runs.runs import external
+from backend.runs.runs import service as runs
 from backend.specs.commands import ChangeSettings
 from backend.specs.events import SettingsChangedEvent
 from backend.specs.problems import FieldProblem, InvalidSpec

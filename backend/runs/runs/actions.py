@@ -9,14 +9,14 @@ from backend.db import Run
 from backend.db.changes import record_run_change
 from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
-from backend.errors import Conflict, NotFound, Overwritten
-from backend.runs import external, repository, service
+from backend.platform.errors import Conflict, NotFound, Overwritten
+from backend.runs.runs import external, repository, service
+from backend.runs.starts import service as starts
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import SCORE_EPISODES
 from backend.specs.states import ENDED, LEASED, RunState
-from backend.starts import service as starts
 
 
 def change(

@@ -12,14 +12,14 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.changes import discard_changes
 from backend.db.checked_json import DamagedRow
-from backend.errors import Conflict, Invalid, NotFound
-from backend.runs import actions, listing, repository, service
-from backend.schemas import Id
+from backend.platform.errors import Conflict, Invalid, NotFound
+from backend.platform.schemas import Id
+from backend.platform.text import Text
+from backend.runs.runs import actions, listing, repository, service
 from backend.specs.fields import Schema, Strict
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run_fields import MAX_TAGS, Priority, Tags
 from backend.specs.states import RunState
-from backend.text import Text
 
 MAX_RUNS = 1_000
 BATCH_S = 0.1

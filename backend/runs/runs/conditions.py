@@ -24,8 +24,8 @@ from sqlalchemy.sql import operators
 from backend.db import Run, Series, folding
 from backend.db.json_values import json_number, json_text
 from backend.db.run import is_whole
-from backend.runs.fields import ConfigField, Field, MetricField, RunField, resolve
-from backend.runs.filters import All, Either, Node, Not, Term, Word
+from backend.runs.runs.fields import ConfigField, Field, MetricField, RunField, resolve
+from backend.runs.runs.filters import All, Either, Node, Not, Term, Word
 from backend.specs.run_fields import EXTERNAL
 
 _LATEST_EXTERNAL = 200

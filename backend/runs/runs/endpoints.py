@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, BackgroundTasks, Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
-from backend.hosts import service as hosts
-from backend.hosts.schemas import QueuePlace
+from backend.fleet.hosts import service as hosts
+from backend.fleet.hosts.schemas import QueuePlace
+from backend.fleet.storage import service as storage
 from backend.http.access import ExternalWriter, Operator, Viewer
 from backend.http.dependencies import (
     AppStateDep,
@@ -26,9 +26,11 @@ from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import EstimateTurn
 from backend.http.transfer import json_response
-from backend.runs import actions, bulk, listing, queue, repository, requests, service
-from backend.runs.bulk import BulkOut, BulkRequest
-from backend.runs.schemas import (
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.text import Text
+from backend.runs.runs import actions, bulk, listing, queue, repository, requests, service
+from backend.runs.runs.bulk import BulkOut, BulkRequest
+from backend.runs.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
     ChildOut,
@@ -49,8 +51,6 @@ from backend.runs.schemas import (
 )
 from backend.specs.run_fields import GroupName
 from backend.specs.states import RunState
-from backend.storage import service as storage
-from backend.text import Text
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()

@@ -5,12 +5,12 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from backend.db import Run
-from backend.errors import Conflict
+from backend.platform.errors import Conflict
+from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.specs.external import REFUSALS, ExternalFields, default_name, external_spec, seed_in
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
-from backend.text import UNSTORABLE, unstorable_paths
 
 UNKNOWN = "unknown"
 """Algorithm or environment of a run whose script has not named it."""

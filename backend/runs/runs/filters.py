@@ -7,8 +7,8 @@ Adjacent terms must all match; `or` binds tighter than adjacency, and `and` tigh
 example matches either tag. `not` and parentheses are supported; `()` matches everything. A term is
 `field:value` (ignoring case; a run's texts, such as its name, contain the value, while ids, tags, settings
 and others equal it), `field=value`, `field!=value`, or a comparison `>` `>=` `<` `<=` of numbers and times,
-without blanks. Fields are those of `backend.runs.fields`. A bare word is searched in name, notes, algorithm,
-environment, group and tags. Values with blanks, and words with comparison signs, must be in double quotes,
+without blanks. Fields are those of `backend.runs.runs.fields`. A bare word is searched in name, notes,
+algorithm, environment, group and tags. Values with blanks, and words with comparison signs, must be in double quotes,
 and so must fields that do not begin with a letter, or have other characters than letters, digits and `_./-`,
 as in `"loss (train)/policy">1`.
 """
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from backend.runs.fields import Field, FieldKind, MetricField, RunField, UnknownField, resolve
+from backend.platform.text import UNSTORABLE, is_storable
+from backend.runs.runs.fields import Field, FieldKind, MetricField, RunField, UnknownField, resolve
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
-from backend.text import UNSTORABLE, is_storable
 
 Operator = Literal[":", "=", "!=", ">", ">=", "<", "<="]
 MAX_TERMS = 20

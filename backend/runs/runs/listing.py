@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from backend.errors import Invalid
-from backend.runs import fields, filters, repository
-from backend.runs.conditions import has_setting, unrecorded_metrics
-from backend.runs.filters import All, Either, Node, Term, Word
+from backend.platform.errors import Invalid
+from backend.runs.runs import fields, filters, repository
+from backend.runs.runs.conditions import has_setting, unrecorded_metrics
+from backend.runs.runs.filters import All, Either, Node, Term, Word
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 

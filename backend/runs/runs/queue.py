@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.errors import Conflict, Invalid
-from backend.runs import actions, repository, service
+from backend.platform.errors import Conflict, Invalid
+from backend.runs.runs import actions, repository, service
 from backend.specs.run_fields import MAX_PRIORITY, MIN_PRIORITY
 from backend.specs.states import RunState
 

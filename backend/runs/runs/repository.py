@@ -10,10 +10,10 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, folding, keyset
 from backend.db.run import WITH_DELETED
-from backend.runs.conditions import condition, expression
-from backend.runs.fields import MetricField, resolve
-from backend.runs.filters import Node
-from backend.runs.groups import Brief, GroupedRun
+from backend.runs.runs.conditions import condition, expression
+from backend.runs.runs.fields import MetricField, resolve
+from backend.runs.runs.filters import Node
+from backend.runs.runs.groups import Brief, GroupedRun
 from backend.specs.states import RunState
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {

@@ -9,14 +9,14 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.base import new_run_id
 from backend.db.clock import database_now
-from backend.errors import Forbidden
-from backend.hosts import repository as hosts
-from backend.hosts.service import warnings as host_warnings
-from backend.principals import Principal
-from backend.runs import external, service
-from backend.runs.external import require_storable
-from backend.runs.grid import requested_specs
-from backend.runs.schemas import RunEstimate, RunFields
+from backend.fleet.hosts import repository as hosts
+from backend.fleet.hosts.service import warnings as host_warnings
+from backend.platform.errors import Forbidden
+from backend.platform.principals import Principal
+from backend.runs.runs import external, service
+from backend.runs.runs.external import require_storable
+from backend.runs.runs.grid import requested_specs
+from backend.runs.runs.schemas import RunEstimate, RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
 from backend.specs.external import ExternalFields, external_spec

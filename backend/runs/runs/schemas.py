@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from backend.db import Run
-from backend.runs.grid import requested_specs
-from backend.schemas import Id, Number, Page
+from backend.platform.schemas import Id, Number, Page
+from backend.runs.runs.grid import requested_specs
 from backend.specs.annealing import Annealing
 from backend.specs.external import ExternalFields
 from backend.specs.fields import NAME, Schema, Strict, whole

@@ -14,15 +14,15 @@ from backend.db.base import new_run_id, storable
 from backend.db.changes import host_queue, record_run_change, record_work
 from backend.db.clock import database_now
 from backend.db.run import RESTORABLE_S, averaged_rate
-from backend.errors import NotFound
-from backend.runs import repository
+from backend.fleet.storage import service as storage
+from backend.platform.errors import NotFound
+from backend.runs.runs import repository
+from backend.runs.starts import service as starts
 from backend.specs.events import ReportEvent
 from backend.specs.names import default_name
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
-from backend.starts import service as starts
-from backend.storage import service as storage
 
 _COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
 

@@ -1,6 +1,7 @@
 """Which start set a protocol names, and what a worker needs and reports of it.
 
-Whatever requests evaluations resolves their protocols here; `backend.start_sets` has the API of start sets.
+Whatever requests evaluations resolves their protocols here; the API of start sets is that of
+`backend.replays.start_sets`.
 """
 
 import zlib
@@ -12,14 +13,14 @@ from sqlalchemy.orm import Session
 from backend.db import Job, StartSet
 from backend.db.base import storable
 from backend.db.start_set import VERIFICATION
-from backend.errors import Invalid
-from backend.jobs import repository as jobs
+from backend.fleet.jobs import repository as jobs
+from backend.platform.errors import Invalid
+from backend.runs.starts import repository
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.base import EnvironmentConfig
 from backend.specs.protocols import GREEDY, Protocol, find_protocol, starts_protocol
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.start_sets import OF_PEOPLE, SMALL_GAMES, StartSetContent
-from backend.starts import repository
 
 EVALUATION_PROTOCOL = "config.evaluation_protocol"
 """The setting of a run that names its protocol."""

@@ -9,10 +9,10 @@ from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
+from backend.runs.step_notes import repository, service
+from backend.runs.step_notes.schemas import StepNoteChange, StepNoteOut, StepNotePage, StepNoteRequest
 from backend.specs.fields import ULID
-from backend.step_notes import repository, service
-from backend.step_notes.schemas import StepNoteChange, StepNoteOut, StepNotePage, StepNoteRequest
 
 router = ResourceRouter(prefix="/runs/{run_id}/step-notes", tags=["runs"], route_class=IdempotentRoute)
 

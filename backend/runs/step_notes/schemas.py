@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from backend.schemas import Id, Page
+from backend.platform.schemas import Id, Page
 from backend.specs.fields import STORABLE, Schema, Strict
 from backend.specs.run_fields import MAX_STEP_NOTE
 

@@ -5,9 +5,9 @@ from sqlalchemy.orm import Session
 from backend.db import Run, StepNote
 from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.errors import Conflict, Invalid, NotFound
-from backend.runs import service as runs
-from backend.step_notes import repository
+from backend.platform.errors import Conflict, Invalid, NotFound
+from backend.runs.runs import service as runs
+from backend.runs.step_notes import repository
 
 MAX_OF_RUN = 200
 """Notes of one run: more would hide each other in the lane."""

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from backend.artifacts import ArtifactKind
+from backend.platform.artifacts import ArtifactKind
 
 FORMAT = 1
 DATABASE = "database.sqlite3"

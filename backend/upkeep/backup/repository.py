@@ -33,7 +33,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
-from backend.artifacts import ArtifactKind, check_file_name, observations_file, states_file, thumbnail_file
 from backend.db import (
     Base,
     Checkpoint,
@@ -55,7 +54,14 @@ from backend.db.engine import opened
 from backend.db.run import WITH_DELETED, is_whole
 from backend.db.study import is_whole_study
 from backend.db.sweep import is_whole_sweep
-from backend.settings import sqlite_url
+from backend.platform.artifacts import (
+    ArtifactKind,
+    check_file_name,
+    observations_file,
+    states_file,
+    thumbnail_file,
+)
+from backend.platform.settings import sqlite_url
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
 from backend.specs.study import StudyState

@@ -16,13 +16,13 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend import __version__
-from backend.artifacts import ArtifactStore, check_file_name
-from backend.backup import archive, repository
-from backend.backup.archive import Artifact, BackupError, BackupManifest
 from backend.db import migrate
 from backend.db.engine import make_engine, opened, reading, writing
-from backend.settings import Settings, sqlite_url
-from backend.storage import service as storage
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import ArtifactStore, check_file_name
+from backend.platform.settings import Settings, sqlite_url
+from backend.upkeep.backup import archive, repository
+from backend.upkeep.backup.archive import Artifact, BackupError, BackupManifest
 
 HOLD_S = 600.0
 """How long no file is deleted after the latest renewal, so that a killed backup does not stop clean-up."""

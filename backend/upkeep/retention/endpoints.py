@@ -7,9 +7,12 @@ from fastapi import Query
 from backend.http.access import Admin, Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.routing import ResourceRouter, WritingRoute
-from backend.retention import repository, service
-from backend.retention.removals import Policies, Removal
-from backend.retention.schemas import (
+from backend.platform.text import Text
+from backend.specs.retention import InstallationPolicy
+from backend.specs.run_fields import MAX_GROUP
+from backend.upkeep.retention import repository, service
+from backend.upkeep.retention.removals import Policies, Removal
+from backend.upkeep.retention.schemas import (
     Amount,
     GroupPolicy,
     GroupPolicyOut,
@@ -21,9 +24,6 @@ from backend.retention.schemas import (
     StorageKind,
     StorageOut,
 )
-from backend.specs.retention import InstallationPolicy
-from backend.specs.run_fields import MAX_GROUP
-from backend.text import Text
 
 router = ResourceRouter(tags=["storage"], route_class=WritingRoute)
 

@@ -6,13 +6,11 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from backend.branches import repository as branches
 from backend.db import Attempt, Video
 from backend.db.clock import database_now
-from backend.evaluations import repository as evaluations
-from backend.retention import repository
-from backend.retention.repository import EpisodeFiles
-from backend.saliency import repository as saliency
+from backend.replays.branches import repository as branches
+from backend.replays.saliency import repository as saliency
+from backend.runs.evaluations import repository as evaluations
 from backend.specs.retention import (
     InstallationPolicy,
     RetentionPolicy,
@@ -21,6 +19,8 @@ from backend.specs.retention import (
     removable_episodes,
 )
 from backend.specs.states import RunState
+from backend.upkeep.retention import repository
+from backend.upkeep.retention.repository import EpisodeFiles
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Subquery, and_, delete, func, or_, select, text, union_all, update
 from sqlalchemy.orm import Session, defer
 
-from backend.checkpoints.repository import LATEST_FIRST
 from backend.db import (
     Attempt,
     AuditEntry,
@@ -28,7 +27,8 @@ from backend.db import (
     Video,
 )
 from backend.db.job import BRANCH, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
-from backend.jobs.repository import ENCODE
+from backend.fleet.jobs.repository import ENCODE
+from backend.runs.checkpoints.repository import LATEST_FIRST
 from backend.specs.retention import StoredCheckpoint, StoredEpisode
 
 _IDS_PER_STATEMENT = 2_000

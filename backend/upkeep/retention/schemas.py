@@ -2,11 +2,11 @@
 
 from pydantic import ConfigDict, Field
 
-from backend.schemas import Id, Page
+from backend.platform.schemas import Id, Page
+from backend.platform.text import Text
 from backend.specs.fields import Schema, Strict
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.run_fields import MAX_GROUP
-from backend.text import Text
 
 
 class GroupPolicy(Strict):

@@ -6,18 +6,18 @@ from time import monotonic
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import observations_file, states_file, thumbnail_file
-from backend.checkpoints import repository as checkpoints
 from backend.db import RetentionSettings
 from backend.db.clock import database_now
-from backend.errors import NotFound
-from backend.retention import removals, repository
-from backend.retention.removals import DueLog, Policies, Removal, awaited_checkpoints
-from backend.runs import service as runs
+from backend.fleet.storage import repository as storage_rows
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import observations_file, states_file, thumbnail_file
+from backend.platform.errors import NotFound
+from backend.runs.checkpoints import repository as checkpoints
+from backend.runs.runs import service as runs
 from backend.specs.problems import quoted
 from backend.specs.retention import InstallationPolicy, RetentionPolicy, checkpoint_to_score_again
-from backend.storage import repository as storage_rows
-from backend.storage import service as storage
+from backend.upkeep.retention import removals, repository
+from backend.upkeep.retention.removals import DueLog, Policies, Removal, awaited_checkpoints
 
 INSTALLATION = "installation"
 _GROUP = "group:"

@@ -13,13 +13,13 @@ from fastapi.routing import serialize_response
 from sqlalchemy import text
 
 from backend.db import keyset
+from backend.experiments.sweeps import configurations
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
-from backend.play.sources import Beginning
-from backend.principals import Role
-from backend.runs import grid
+from backend.platform.principals import Role
+from backend.replays.play.sources import Beginning
+from backend.runs.runs import grid
 from backend.specs.external import MAX_CONFIG_BYTES, MAX_IMPORT_OPTIONS_BYTES
 from backend.specs.run import parse_run_spec
-from backend.sweeps import configurations
 from tests.support import external
 from tests.support.artifacts import make_episode
 from tests.support.routes import addresses

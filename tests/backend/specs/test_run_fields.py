@@ -1,8 +1,8 @@
 import pytest
 from pydantic import BaseModel
 
-from backend.forks.schemas import ForkRequest
-from backend.runs.schemas import RunChanges, RunFields
+from backend.runs.forks.schemas import ForkRequest
+from backend.runs.runs.schemas import RunChanges, RunFields
 from backend.specs.external import ExternalFields
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions

@@ -4,10 +4,10 @@ from typing import cast
 
 import pytest
 
+from backend.experiments.studies import expansion
 from backend.specs.studies import DEFINITIONS, ITEMS, PAPERS, study_of
 from backend.specs.studies.base import SIDE_BY_SIDE
 from backend.specs.study import Scale
-from backend.studies import expansion
 
 SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for scale in definition.scales]
 

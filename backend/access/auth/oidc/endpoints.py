@@ -9,23 +9,23 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.exc import IntegrityError
 from starlette.concurrency import run_in_threadpool
 
-from backend.audit import service as audit
-from backend.audit.requests import origin_of
-from backend.auth import login_limits
-from backend.auth import service as auth
-from backend.auth.endpoints import browser_of, is_secure, network_of, page_address, set_session_cookie
-from backend.auth.oidc import service
-from backend.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
-from backend.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
-from backend.auth.secrets import SessionSecrets
-from backend.auth.state import AuthState, AuthStateDep
+from backend.access.audit import service as audit
+from backend.access.audit.requests import origin_of
+from backend.access.auth import login_limits
+from backend.access.auth import service as auth
+from backend.access.auth.endpoints import browser_of, is_secure, network_of, page_address, set_session_cookie
+from backend.access.auth.oidc import service
+from backend.access.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
+from backend.access.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
+from backend.access.auth.secrets import SessionSecrets
+from backend.access.auth.state import AuthState, AuthStateDep
 from backend.db.engine import writing
-from backend.errors import NotFound, TooMany
 from backend.http.addresses import address_of
 from backend.http.dependencies import AppState, AppStateDep
+from backend.platform.errors import NotFound, TooMany
 
 if TYPE_CHECKING:
-    from backend.auth.oidc.provider import Provider
+    from backend.access.auth.oidc.provider import Provider
 
 COOKIE = "callboard_oidc"
 PATH = "/login/oidc"

@@ -23,11 +23,11 @@ from joserfc.jwk import KeySet, KeySetSerialization
 from joserfc.jws import JWSRegistry
 from pydantic import BaseModel, ValidationError
 
-from backend.auth.oidc.attempt import SignInAttempt
-from backend.auth.oidc.identity import Identity, ProviderUnavailable, Refused
-from backend.errors import TooMany
-from backend.settings import Settings
-from backend.text import is_storable
+from backend.access.auth.oidc.attempt import SignInAttempt
+from backend.access.auth.oidc.identity import Identity, ProviderUnavailable, Refused
+from backend.platform.errors import TooMany
+from backend.platform.settings import Settings
+from backend.platform.text import is_storable
 
 REQUEST_TIMEOUT_S = 5.0
 """Timeout of a connection, and of each part of a response."""

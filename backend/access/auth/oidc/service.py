@@ -6,13 +6,13 @@ from typing import Any
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.auth import repository
-from backend.auth.oidc.identity import Identity, Refused
-from backend.auth.service import OWNER, set_role
+from backend.access.auth import repository
+from backend.access.auth.oidc.identity import Identity, Refused
+from backend.access.auth.service import OWNER, set_role
 from backend.db import User
-from backend.principals import Role
-from backend.settings import Settings
-from backend.text import is_storable
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
+from backend.platform.text import is_storable
 
 MAX_NAME_CHARACTERS = 100
 NAME_CLAIMS = ("preferred_username", "email", "name")

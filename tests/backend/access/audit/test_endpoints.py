@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from backend.audit import export
-from backend.audit import service as audit
-from backend.auth import login_limits
-from backend.auth.login_limits import FREE_ADDRESS_FAILURES
-from backend.principals import Role
+from backend.access.audit import export
+from backend.access.audit import service as audit
+from backend.access.auth import login_limits
+from backend.access.auth.login_limits import FREE_ADDRESS_FAILURES
+from backend.platform.principals import Role
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService, created_run
 

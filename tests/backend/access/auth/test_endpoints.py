@@ -5,9 +5,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.auth import service as auth
-from backend.auth.passwords import hash_password
-from backend.auth.secrets import hash_secret
+from backend.access.auth import service as auth
+from backend.access.auth.passwords import hash_password
+from backend.access.auth.secrets import hash_secret
 from backend.db import LoginLink, LoginSession, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
@@ -112,7 +112,7 @@ def test_password_change_keeps_what_an_admin_has_changed_meanwhile(
         meanwhile.pop(0)()
         return hash_password(password)
 
-    monkeypatch.setattr("backend.auth.endpoints.hash_password", hash_slowly)
+    monkeypatch.setattr("backend.access.auth.endpoints.hash_password", hash_slowly)
     change = {"current": PASSWORD, "new": PASSWORD + "!"}
     with service.new_client() as browser:
         browser.post("/api/v1/auth/login", json={"name": "Anna", "password": PASSWORD}).raise_for_status()

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
-from backend.auth import repository, service
-from backend.auth.last_use import CHECK_INTERVAL_S, OpenStreams, Uses, find_ended
-from backend.auth.service import Browser
+from backend.access.auth import repository, service
+from backend.access.auth.last_use import CHECK_INTERVAL_S, OpenStreams, Uses, find_ended
+from backend.access.auth.service import Browser
 from backend.db import Token, User
 from backend.db.engine import make_engine, reading, writing
-from backend.live.endpoints import WAIT_S
-from backend.principals import Credential, Principal, Role
+from backend.platform.principals import Credential, Principal, Role
+from backend.replays.live.endpoints import WAIT_S
 from tests.support import asynchronous
 
 IDLE = timedelta(days=7)

@@ -8,18 +8,18 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from backend.auth import login_limits
-from backend.auth.login_limits import (
+from backend.access.auth import login_limits
+from backend.access.auth.login_limits import (
     FREE_ADDRESS_FAILURES,
     FREE_FAILURES,
     MAX_PENDING,
     LoginPool,
     check_within_limits,
 )
-from backend.auth.passwords import MAX_HASHES
+from backend.access.auth.passwords import MAX_HASHES
 from backend.db import User
-from backend.errors import TooMany, Unavailable
-from backend.settings import Settings
+from backend.platform.errors import TooMany, Unavailable
+from backend.platform.settings import Settings
 from tests.support import asynchronous
 from tests.support.service import RunningServer, RunningService
 from tests.support.waiting import PATIENCE_S

@@ -10,14 +10,14 @@ from sqlalchemy import select
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from backend.access.auth import tickets
+from backend.access.auth.secrets import SessionSecrets
 from backend.app import OPEN_PATHS
-from backend.auth import tickets
-from backend.auth.secrets import SessionSecrets
 from backend.db import LoginSession
 from backend.db.engine import reading
 from backend.db.migrate import upgrade
 from backend.http.dependencies import PAGE_SECRET_HEADER
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support.pages import session_cookie
 from tests.support.routes import addresses

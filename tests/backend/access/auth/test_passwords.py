@@ -1,7 +1,7 @@
 import pytest
 
-from backend.auth.passwords import CHECKED_CHARACTERS, require_uncommon
-from backend.errors import Invalid
+from backend.access.auth.passwords import CHECKED_CHARACTERS, require_uncommon
+from backend.platform.errors import Invalid
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from threading import Barrier, Thread
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 
-from backend.auth import repository
+from backend.access.auth import repository
 from backend.db import LoginLimit
 from backend.db.engine import reading, writing
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.waiting import PATIENCE_S
 
 

@@ -7,12 +7,12 @@ import httpx
 import pytest
 from sqlalchemy import Engine, func, select, text
 
-from backend.auth import repository, service
-from backend.auth.service import Browser
+from backend.access.auth import repository, service
+from backend.access.auth.service import Browser
 from backend.db import LoginSession
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.pages import session_cookie
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S, until

@@ -5,13 +5,13 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from backend.auth import service as auth
-from backend.auth.secrets import hash_secret
+from backend.access.auth import service as auth
+from backend.access.auth.secrets import hash_secret
+from backend.access.tokens.service import MAX_GENERATIONS
 from backend.db import Token, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.principals import Role
-from backend.tokens.service import MAX_GENERATIONS
+from backend.platform.principals import Role
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S

@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from backend.auth import login_limits
-from backend.auth import repository as auth_rows
+from backend.access.auth import login_limits
+from backend.access.auth import repository as auth_rows
+from backend.access.users import service as users
+from backend.access.users.schemas import UserChanges
 from backend.db import IdempotencyKey, User
 from backend.db.engine import reading, writing
-from backend.errors import Conflict
-from backend.principals import Role
-from backend.users import service as users
-from backend.users.schemas import UserChanges
+from backend.platform.errors import Conflict
+from backend.platform.principals import Role
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService, created_run
 from tests.support.waiting import PATIENCE_S

@@ -5,10 +5,10 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine, select
 
+from backend.analysis.metrics import repository as series
+from backend.analysis.metrics.chunks import CHUNK_ROWS
 from backend.db import Run
 from backend.db.engine import writing
-from backend.metrics import repository as series
-from backend.metrics.chunks import CHUNK_ROWS
 from backend.specs.events import PointsEvent
 from tests.support.rows import evaluation_row, make_fork, make_run
 from tests.support.service import RunningService

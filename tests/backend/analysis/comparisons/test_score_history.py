@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from backend.comparisons.score_history import by_evaluation, by_training
+from backend.analysis.comparisons.score_history import by_evaluation, by_training
 from backend.db import Evaluation
 
 

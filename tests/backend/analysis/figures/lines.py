@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from backend.figures.curve import CurveLine
-from backend.figures.figure import Figure, Label
+from backend.analysis.figures.curve import CurveLine
+from backend.analysis.figures.figure import Figure, Label
 
 A, B = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 

@@ -1,8 +1,8 @@
 import numpy as np
 
-from backend.figures.branch import FanLine, PersonLine, branch_figure
-from backend.figures.palette import N_COLOURS
-from tests.backend.figures.lines import valid
+from backend.analysis.figures.branch import FanLine, PersonLine, branch_figure
+from backend.analysis.figures.palette import N_COLOURS
+from tests.backend.analysis.figures.lines import valid
 
 
 def test_games_of_more_people_than_there_are_colours_look_different() -> None:

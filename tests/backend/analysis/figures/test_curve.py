@@ -4,10 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.curve import Band, CurveLine, add_lines, curve_figure
-from backend.figures.figure import Figure, Label, uid_of
-from backend.figures.palette import MAX_SYMBOLS, N_STYLES, colours, look
-from tests.backend.figures.lines import A, B, drawn, line, numbers, valid
+from backend.analysis.figures.curve import Band, CurveLine, add_lines, curve_figure
+from backend.analysis.figures.figure import Figure, Label, uid_of
+from backend.analysis.figures.palette import MAX_SYMBOLS, N_STYLES, colours, look
+from tests.backend.analysis.figures.lines import A, B, drawn, line, numbers, valid
 
 COLUMNS = {
     "x": np.array([10, 20, 30, 40]),

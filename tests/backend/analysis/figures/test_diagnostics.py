@@ -2,14 +2,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from backend.analysis.figures.curve import CurveLine
+from backend.analysis.figures.diagnostics import BY_ID, PANELS, available_panels, diagnostic_figure
+from backend.analysis.figures.figure import Label
+from backend.analysis.metrics import repository as series
+from backend.analysis.metrics.chunks import Array
 from backend.db.engine import writing
-from backend.figures.curve import CurveLine
-from backend.figures.diagnostics import BY_ID, PANELS, available_panels, diagnostic_figure
-from backend.figures.figure import Label
-from backend.metrics import repository as series
-from backend.metrics.chunks import Array
 from backend.specs.events import PointsEvent
-from tests.backend.figures.lines import valid
+from tests.backend.analysis.figures.lines import valid
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.figures.episode_trace import TracePanel, discount, episode_trace_figure
-from backend.figures.export_script import matplotlib_script
-from tests.backend.figures.lines import valid
+from backend.analysis.figures.episode_trace import TracePanel, discount, episode_trace_figure
+from backend.analysis.figures.export_script import matplotlib_script
+from tests.backend.analysis.figures.lines import valid
 
 rewards = st.lists(st.floats(-5, 5), min_size=1, max_size=30)
 

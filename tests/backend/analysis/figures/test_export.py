@@ -14,25 +14,25 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from backend.errors import Invalid
-from backend.figures.branch import FanLine, branch_figure
-from backend.figures.diagnostics import BY_ID, diagnostic_figure
-from backend.figures.episode_trace import TracePanel, episode_trace_figure
-from backend.figures.export_caption import caption
-from backend.figures.export_script import ScriptOptions, matplotlib_script
-from backend.figures.export_series import COLUMNS, as_csv, drawn_series
-from backend.figures.figure import Figure, Label
-from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
-from backend.figures.marks import Mark
-from backend.figures.scatter import Dot, scatter_figure
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
-from backend.figures.study import Frame, counts_figure
-from backend.figures.theme import tick_text
-from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.grouping import Spread
-from backend.text import of_cell
-from tests.backend.figures.lines import A, B, line
-from tests.backend.figures.test_gaps import figure_of
+from backend.analysis.figures.branch import FanLine, branch_figure
+from backend.analysis.figures.diagnostics import BY_ID, diagnostic_figure
+from backend.analysis.figures.episode_trace import TracePanel, episode_trace_figure
+from backend.analysis.figures.export_caption import caption
+from backend.analysis.figures.export_script import ScriptOptions, matplotlib_script
+from backend.analysis.figures.export_series import COLUMNS, as_csv, drawn_series
+from backend.analysis.figures.figure import Figure, Label
+from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.analysis.figures.marks import Mark
+from backend.analysis.figures.scatter import Dot, scatter_figure
+from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.analysis.figures.study import Frame, counts_figure
+from backend.analysis.figures.theme import tick_text
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics.grouping import Spread
+from backend.platform.errors import Invalid
+from backend.platform.text import of_cell
+from tests.backend.analysis.figures.lines import A, B, line
+from tests.backend.analysis.figures.test_gaps import figure_of
 
 HOSTILE = [
     "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",

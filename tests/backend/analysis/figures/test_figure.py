@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from backend.figures.figure import Figure
+from backend.analysis.figures.figure import Figure
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.figures.curve import CurveLine, add_lines, curve_figure
-from backend.figures.figure import Figure
-from backend.figures.gaps import in_words
-from backend.metrics.rollups import aggregate, not_finite
-from backend.metrics.smoothing import average_windows
-from tests.backend.figures.lines import drawn, line, numbers, valid
+from backend.analysis.figures.curve import CurveLine, add_lines, curve_figure
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.gaps import in_words
+from backend.analysis.metrics.rollups import aggregate, not_finite
+from backend.analysis.metrics.smoothing import average_windows
+from tests.backend.analysis.figures.lines import drawn, line, numbers, valid
 
 values = st.lists(
     st.one_of(

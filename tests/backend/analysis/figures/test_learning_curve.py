@@ -2,10 +2,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
-from backend.figures.marks import Mark
-from backend.metrics.catalogue import EPISODE_RETURN
-from tests.backend.figures.lines import A, B, drawn, line, valid
+from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.analysis.figures.marks import Mark
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from tests.backend.analysis.figures.lines import A, B, drawn, line, valid
 
 LEVELS = [
     Level("PAAC nips", 21.0, "noop_starts"),

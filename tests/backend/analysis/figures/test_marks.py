@@ -1,10 +1,10 @@
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.figure import Figure
-from backend.figures.marks import Mark, MarkKind, add_marks
-from backend.figures.theme import muted
-from tests.backend.figures.lines import A, B, valid
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.marks import Mark, MarkKind, add_marks
+from backend.analysis.figures.theme import muted
+from tests.backend.analysis.figures.lines import A, B, valid
 
 COLOURS = {A: "#0072b2", B: "#d55e00"}
 KINDS: list[MarkKind] = ["checkpoints", "evaluations", "restarts", "setting changes", "notes"]

@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from backend.figures.palette import (
+from backend.analysis.figures.palette import (
     COLOUR_NAMES,
     N_COLOURS,
     N_STYLES,
@@ -15,9 +15,9 @@ from backend.figures.palette import (
     look,
     source_styles,
 )
-from backend.figures.theme import ground
-from backend.metrics.chunks import Array
-from tests.backend.figures.colour_difference import (
+from backend.analysis.figures.theme import ground
+from backend.analysis.metrics.chunks import Array
+from tests.backend.analysis.figures.colour_difference import (
     DEUTERANOPIA,
     PROTANOPIA,
     Lab,

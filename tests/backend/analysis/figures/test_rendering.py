@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from backend.figures.curve import CurveLine
-from backend.figures.episode_trace import episode_trace_figure
-from backend.figures.figure import Figure, Label
-from backend.figures.learning_curve import Evaluated, Level, learning_curve_figure
-from backend.figures.marks import Mark
-from backend.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
-from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.grouping import Spread
+from backend.analysis.figures.curve import CurveLine
+from backend.analysis.figures.episode_trace import episode_trace_figure
+from backend.analysis.figures.figure import Figure, Label
+from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.analysis.figures.marks import Mark
+from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics.grouping import Spread
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.browser

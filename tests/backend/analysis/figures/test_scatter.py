@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from backend.analysis.figures.palette import look
+from backend.analysis.figures.scatter import Dot, log_ticks, scatter_figure
 from backend.db import Run
 from backend.db.engine import writing
-from backend.figures.palette import look
-from backend.figures.scatter import Dot, log_ticks, scatter_figure
-from backend.runs.groups import group_key, subject
+from backend.runs.runs.groups import group_key, subject
 from backend.specs.states import RunState
-from tests.backend.figures.lines import valid
+from tests.backend.analysis.figures.lines import valid
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 

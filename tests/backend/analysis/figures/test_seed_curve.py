@@ -4,11 +4,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.figures.figure import Figure, uid_of
-from backend.figures.palette import colours, look
-from backend.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
-from backend.metrics.grouping import Interval, Spread, interval_name
-from tests.backend.figures.lines import valid
+from backend.analysis.figures.figure import Figure, uid_of
+from backend.analysis.figures.palette import colours, look
+from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
+from backend.analysis.metrics.grouping import Interval, Spread, interval_name
+from tests.backend.analysis.figures.lines import valid
 
 MEDIAN = Spread("median", "ci95")
 BAND = interval_name(5, MEDIAN)

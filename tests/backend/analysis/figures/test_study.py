@@ -4,12 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from backend.figures import study
-from backend.figures.figure import Figure
-from backend.figures.palette import N_COLOURS, N_STYLES
-from backend.figures.study import ArmCurve, Bar, Frame, RunDot
+from backend.analysis.figures import study
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import N_COLOURS, N_STYLES
+from backend.analysis.figures.study import ArmCurve, Bar, Frame, RunDot
 from backend.statistics.profiles import Profile
-from tests.backend.figures.lines import valid
+from tests.backend.analysis.figures.lines import valid
 
 ARMS = ["A3C", "PAAC"]
 FRAME = Frame("t", ARMS)

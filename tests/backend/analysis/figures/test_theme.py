@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.figures.palette import Theme
-from backend.figures.theme import muted, template
+from backend.analysis.figures.palette import Theme
+from backend.analysis.figures.theme import muted, template
 
 STYLES = Path(__file__).parents[3] / "frontend/src/styles/global.css"
 

@@ -8,10 +8,10 @@ import numpy as np
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.chunks import POINT_DTYPES, Columns
 from backend.db.engine import reading, writing
-from backend.metrics import repository
-from backend.metrics.chunks import POINT_DTYPES, Columns
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from tests.support.rows import make_run
 

@@ -3,9 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backend.analysis.metrics import repository
 from backend.db.engine import writing
-from backend.metrics import repository
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
@@ -94,7 +94,7 @@ def test_changes_of_a_run_with_many_metrics_are_read_less_finely(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = _collapsed(sqlite_service)
-    monkeypatch.setattr("backend.metrics.service.MAX_BUCKETS", 200)
+    monkeypatch.setattr("backend.analysis.metrics.service.MAX_BUCKETS", 200)
     assert _read(sqlite_service, run_id, 1_000, 2_000)["n_metrics"] > 1
 
 

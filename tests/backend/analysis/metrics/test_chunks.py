@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from backend.metrics.chunks import (
+from backend.analysis.metrics.chunks import (
     CHUNK_ROWS,
     POINT_DTYPES,
     Array,
@@ -18,7 +18,7 @@ from backend.metrics.chunks import (
     n_rows,
     select_rows,
 )
-from tests.backend.metrics.strategies import columns, points
+from tests.backend.analysis.metrics.strategies import columns, points
 
 
 def same_bits(array: Array, other: Array) -> bool:

@@ -12,15 +12,15 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.grouping import Spread, interval_name
+from backend.analysis.metrics.schemas import Chart
 from backend.db import Run
 from backend.db.engine import writing
 from backend.external.endpoints import ARROW
-from backend.metrics import repository
-from backend.metrics.grouping import Spread, interval_name
-from backend.metrics.schemas import Chart
 from backend.specs import extras
 from backend.specs.events import PointsEvent
-from tests.backend.metrics.oracle import METRICS, RecordedRun
+from tests.backend.analysis.metrics.oracle import METRICS, RecordedRun
 from tests.support.external import SOURCE, create
 from tests.support.rows import PROVENANCE, add_attempt
 from tests.support.service import RunningService

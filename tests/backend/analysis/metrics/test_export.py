@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import export, tensorboard_files, tfevents
 from backend.db.engine import reading
-from backend.metrics import export, tensorboard_files, tfevents
-from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, Row
+from tests.backend.analysis.metrics.oracle import METRICS, Key, RecordedRun, Row
 from tests.support.rows import PROVENANCE
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

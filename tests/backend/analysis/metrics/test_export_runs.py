@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from backend.metrics import npz, service
-from backend.metrics.repository import ALL, Selected
-from backend.metrics.schemas import Format
-from tests.backend.metrics.oracle import METRICS, RecordedRun
+from backend.analysis.metrics import npz, service
+from backend.analysis.metrics.repository import ALL, Selected
+from backend.analysis.metrics.schemas import Format
+from tests.backend.analysis.metrics.oracle import METRICS, RecordedRun
 from tests.support.rows import PROVENANCE, add_attempt
 
 ATTEMPT = {"attempt": 1, "host": "a"} | PROVENANCE.model_dump()

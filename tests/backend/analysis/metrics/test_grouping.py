@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from backend.errors import Invalid
-from backend.metrics.grouping import (
+from backend.analysis.metrics.grouping import (
     Centre,
     Interval,
     Spread,
@@ -19,7 +18,8 @@ from backend.metrics.grouping import (
     on_grid,
     summary,
 )
-from backend.runs.groups import group_key
+from backend.platform.errors import Invalid
+from backend.runs.runs.groups import group_key
 from backend.specs.run import parse_run_spec
 from backend.statistics.estimates import median
 from tests.support.rows import CARTPOLE

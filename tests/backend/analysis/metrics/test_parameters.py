@@ -1,7 +1,7 @@
 import pytest
 from starlette.datastructures import QueryParams
 
-from backend.metrics.parameters import n_buckets
+from backend.analysis.metrics.parameters import n_buckets
 
 
 @pytest.mark.parametrize(

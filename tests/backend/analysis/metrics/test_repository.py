@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, func, select
 
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.chunks import CHUNK_ROWS, decode
 from backend.db import Run, Series, SeriesChunk
 from backend.db.engine import reading, writing
-from backend.metrics import repository
-from backend.metrics.chunks import CHUNK_ROWS, decode
 from backend.specs.events import PointsEvent
-from tests.backend.metrics.oracle import METRICS, Key, RecordedRun, Row, rows_of
+from tests.backend.analysis.metrics.oracle import METRICS, Key, RecordedRun, Row, rows_of
 
 pytestmark = pytest.mark.service
 

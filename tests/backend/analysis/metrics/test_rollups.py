@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from backend.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, select_rows
-from backend.metrics.rollups import (
+from backend.analysis.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, select_rows
+from backend.analysis.metrics.rollups import (
     AGGREGATES,
     BASE_ROWS,
     aggregate,
@@ -17,8 +17,8 @@ from backend.metrics.rollups import (
     pack,
     unpack,
 )
-from tests.backend.metrics.oracle import slow_buckets
-from tests.backend.metrics.strategies import columns, points, values
+from tests.backend.analysis.metrics.oracle import slow_buckets
+from tests.backend.analysis.metrics.strategies import columns, points, values
 
 powers = st.integers(0, 8).map(lambda k: 1 << k)
 

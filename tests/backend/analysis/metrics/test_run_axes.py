@@ -6,13 +6,13 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
-from backend.checkpoints.repository import CheckpointCounters
+from backend.analysis.metrics import repository
+from backend.analysis.metrics.run_axes import clock_by_training_time, updates_by_agent_steps
 from backend.db import Run, Transition
 from backend.db.engine import writing
-from backend.metrics import repository
-from backend.metrics.run_axes import clock_by_training_time, updates_by_agent_steps
-from backend.runs import service as runs
-from backend.runs.repository import TrainingStart
+from backend.runs.checkpoints.repository import CheckpointCounters
+from backend.runs.runs import service as runs
+from backend.runs.runs.repository import TrainingStart
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import add_attempt, checkpoint_row, make_run

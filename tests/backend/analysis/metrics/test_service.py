@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository, service
+from backend.analysis.metrics.charts import Axes, curves
+from backend.analysis.metrics.grouping import Spread
 from backend.db.engine import reading, writing
-from backend.errors import Invalid
-from backend.metrics import repository, service
-from backend.metrics.charts import Axes, curves
-from backend.metrics.grouping import Spread
-from backend.runs import service as runs
+from backend.platform.errors import Invalid
+from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from tests.support.rows import make_run
 

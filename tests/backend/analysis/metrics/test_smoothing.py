@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backend.metrics.smoothing import (
+from backend.analysis.metrics.smoothing import (
     average_over_x,
     average_row_windows,
     average_windows,

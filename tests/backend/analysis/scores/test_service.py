@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete
 
-from backend.auth import repository as auth
-from backend.catalogue import service as catalogue
+from backend.access.auth import repository as auth
+from backend.analysis.scores import service
 from backend.db import Host, Run
 from backend.db.engine import reading, writing
-from backend.evaluations import service as evaluations
-from backend.principals import Role
-from backend.recordings.service import MIN_GAMES, human_references
-from backend.runs import actions
-from backend.runs import service as runs
-from backend.scores import service
+from backend.platform.principals import Role
+from backend.replays.recordings.service import MIN_GAMES, human_references
+from backend.runs.catalogue import service as catalogue
+from backend.runs.evaluations import service as evaluations
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
 from backend.specs.states import RunState
 from tests.support.rows import PATHS, add_host, evaluation_row, make_checkpoint, make_fork, make_run
 from tests.support.start_sets import add_recording

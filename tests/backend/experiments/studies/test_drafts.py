@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from backend.db import Run
 from backend.db.engine import writing
 from backend.specs.states import RunState
-from tests.backend.studies.test_endpoints import STUDIES, cells, end_runs, n_runs
+from tests.backend.experiments.studies.test_endpoints import STUDIES, cells, end_runs, n_runs
 from tests.support.rows import external_request, make_fork, make_run
 from tests.support.service import RunningService
 

@@ -11,16 +11,16 @@ from backend import __version__
 from backend.db import Attempt, Run, Study, StudyCell, Transition
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.principals import Role
-from backend.runs import actions
-from backend.runs import service as runs
+from backend.experiments.studies import repository
+from backend.experiments.studies import service as studies
+from backend.platform.principals import Role
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.states import ENDED, RunState
 from backend.specs.studies import DEFINITIONS, ITEMS
 from backend.specs.studies.base import study_of
 from backend.specs.study import Scale, StudySpec
-from backend.studies import repository
-from backend.studies import service as studies
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
 from tests.support.service import RunningService
 from tests.support.start_sets import add_game, add_recording, mark_verified

@@ -14,18 +14,18 @@ import pytest
 from httpx import Client
 from sqlalchemy import select
 
+from backend.analysis.figures.export_series import COLUMNS
+from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics.catalogue import describe
 from backend.db import LiveSettings, Run, Series, StudyCell
 from backend.db.engine import reading, writing
-from backend.figures.export_series import COLUMNS
-from backend.metrics import repository as metrics
-from backend.metrics.catalogue import describe
-from backend.runs import service as runs
+from backend.experiments.studies import reduction, table_files
+from backend.experiments.studies import service as studies
+from backend.experiments.studies.tables import Column, Table, TableCell, TableRow
+from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from backend.statistics.cells import Cell, Reduction
-from backend.studies import reduction, table_files
-from backend.studies import service as studies
-from backend.studies.tables import Column, Table, TableCell, TableRow
 from tests.support.rows import PATHS, add_attempt, evaluation_row, make_run
 from tests.support.service import RunningService
 

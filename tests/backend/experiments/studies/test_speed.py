@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import Attempt, Run, StudyCell
 from backend.db.engine import writing
-from backend.metrics import repository as metrics
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import evaluation_row

@@ -8,11 +8,11 @@ from sqlalchemy import Engine, select
 
 from backend.db import Run, SweepMember
 from backend.db.engine import reading, writing
-from backend.principals import Role
-from backend.runs import service as runs
+from backend.experiments.sweeps import service as sweep_service
+from backend.platform.principals import Role
+from backend.runs.runs import service as runs
 from backend.specs.environments.custom import read_custom_environments
 from backend.specs.states import ENDED, RunState
-from backend.sweeps import service as sweep_service
 from tests.support import custom_environment
 from tests.support.rows import CARTPOLE, PATHS, add_host, evaluation_row
 from tests.support.service import RunningService

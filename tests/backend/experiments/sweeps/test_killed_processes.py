@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 
 from backend.db import Run, Sweep, SweepMember
 from backend.db.engine import opened, reading
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from tests.support.databases import short_folder
 from tests.support.installation import installation
 from tests.support.waiting import until

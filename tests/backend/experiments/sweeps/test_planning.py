@@ -5,9 +5,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend.experiments.sweeps.planning import Member, Plan, plan
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec
-from backend.sweeps.planning import Member, Plan, plan
 
 
 def spec(**changes: Any) -> SweepSpec:

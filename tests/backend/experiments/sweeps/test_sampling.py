@@ -3,9 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backend.runs.grid import merge_settings
+from backend.experiments.sweeps.sampling import configurations
+from backend.runs.runs.grid import merge_settings
 from backend.specs.sweep import SweepSpec
-from backend.sweeps.sampling import configurations
 
 
 def spec(space: dict[str, Any], **changes: Any) -> SweepSpec:

@@ -9,9 +9,9 @@ import pytest
 from backend.db import Run, Sweep, SweepConfiguration, SweepMember
 from backend.db.base import new_id
 from backend.db.engine import writing
+from backend.experiments.sweeps import service as sweep_service
 from backend.specs.run import parse_run_spec
 from backend.specs.sweep import SweepSpec
-from backend.sweeps import service as sweep_service
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
 

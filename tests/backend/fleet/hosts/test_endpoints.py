@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from backend.db import Host
 from backend.db.clock import database_now
 from backend.db.engine import writing
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
 from backend.specs.states import RunState
 from tests.support.rows import host_row, make_run
 from tests.support.service import RunningService

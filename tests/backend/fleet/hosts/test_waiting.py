@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from backend.db import Host, Run
-from backend.hosts.waiting import ActiveHost, capacity_warnings, expected_wait_s, why_waiting
+from backend.fleet.hosts.waiting import ActiveHost, capacity_warnings, expected_wait_s, why_waiting
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, host_row

@@ -8,7 +8,7 @@ from backend.db import Job
 from backend.db.changes import take_changes, take_work
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.jobs import repository, service
+from backend.fleet.jobs import repository, service
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
 

@@ -2,7 +2,7 @@ from sqlalchemy import Engine, delete
 
 from backend.db import CleanUp
 from backend.db.engine import writing
-from backend.storage import repository
+from backend.fleet.storage import repository
 
 
 def test_lock_clean_up_creates_the_shared_state_once(engine: Engine) -> None:

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backend.auth import repository as auth
-from backend.branches import repository
-from backend.branches import service as branches
+from backend.access.auth import repository as auth
 from backend.db import Branch, Checkpoint, Episode, Job, Recording, Run
 from backend.db.engine import reading, writing
 from backend.db.job import BRANCH
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.principals import Role
-from backend.recordings import repository as recording_rows
-from backend.retention import service as retention
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.platform.principals import Role
+from backend.replays.branches import repository
+from backend.replays.branches import service as branches
+from backend.replays.recordings import repository as recording_rows
+from backend.upkeep.retention import service as retention
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.branches import continuation, mark_played
 from tests.support.rows import external_request, make_checkpoint, make_run

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backend.branches.outcomes import discounted_return, valued_decisions
+from backend.replays.branches.outcomes import discounted_return, valued_decisions
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import redis
 from backend.db import Episode
 from backend.db.engine import reading, writing
 from backend.db.job import VIDEO
-from backend.episodes import service as episodes
-from backend.errors import NotFound
-from backend.jobs import repository as job_rows
-from backend.jobs import service as jobs
-from backend.principals import Role
+from backend.fleet.jobs import repository as job_rows
+from backend.fleet.jobs import service as jobs
+from backend.platform.errors import NotFound
+from backend.platform.principals import Role
+from backend.replays.episodes import service as episodes
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.rows import make_run

@@ -9,9 +9,9 @@ import pytest
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
-from backend.auth import last_use
-from backend.live.gameplay import POLICY_VIOLATION
-from backend.principals import Role
+from backend.access.auth import last_use
+from backend.platform.principals import Role
+from backend.replays.live.gameplay import POLICY_VIOLATION
 from backend.specs.states import RunState
 from tests.support.pages import session_headers
 from tests.support.rows import make_run

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from backend.db.engine import writing
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
 from backend.specs.states import RunState
 from tests.support.databases import short_folder
 from tests.support.pages import session_headers

@@ -14,9 +14,9 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from backend.http import connections
-from backend.live import gameplay
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.pubsub.bus import WATCH_CHANNEL, WATCH_EXPIRES_S, frames_channel
+from backend.replays.live import gameplay
 from backend.specs.states import RunState
 from tests.support.pages import session_headers
 from tests.support.rows import make_run

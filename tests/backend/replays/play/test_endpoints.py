@@ -10,16 +10,16 @@ import pytest
 import redis
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from backend.artifacts import game_file
 from backend.coordination.context import Context
 from backend.coordination.lease_expiry import expire
 from backend.db.engine import reading, writing
-from backend.jobs import service as jobs
-from backend.play import service as play
-from backend.principals import Role
+from backend.fleet.jobs import service as jobs
+from backend.platform.artifacts import game_file
+from backend.platform.principals import Role
 from backend.pubsub.bus import play_channel
-from backend.recordings import repository as recording_rows
-from backend.recordings import service as recordings
+from backend.replays.play import service as play
+from backend.replays.recordings import repository as recording_rows
+from backend.replays.recordings import service as recordings
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import Player, open_session, playing
 from tests.support.rows import add_host

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.db import Recording
 from backend.db.base import new_id
 from backend.db.checked_json import DAMAGED
 from backend.db.engine import reading, writing
-from backend.play import service as play
-from backend.recordings import repository as recording_rows
+from backend.replays.play import service as play
+from backend.replays.recordings import repository as recording_rows
 from backend.specs.environments.atari import ROM_SHA256
 from backend.specs.recordings import GameStart, Part
 from tests.support.playing import open_session, playing
@@ -59,7 +59,7 @@ def _claimed(service: RunningService) -> play.Opened | None:
 
 
 def _user(engine: Engine, name: str = "ada") -> str:
-    from backend.principals import Role
+    from backend.platform.principals import Role
 
     with writing(engine) as session:
         return (auth.user_by_name(session, name) or auth.add_user(session, name, Role.OPERATOR)).id
@@ -181,7 +181,7 @@ def test_agent_of_an_episode_is_the_nearest_checkpoint_and_a_removed_one_ends_th
 
 def recordings_checkpoints(session: Any, run_id: str) -> Any:
     """The checkpoints of a run."""
-    from backend.checkpoints import service as checkpoints
+    from backend.runs.checkpoints import service as checkpoints
 
     return checkpoints.resumable(session, run_id)
 
@@ -337,7 +337,7 @@ def test_script_in_a_joint_session_takes_the_place_of_the_person(sqlite_service:
 def test_controls_cannot_be_handed_over_without_an_agent_or_by_who_watches(
     sqlite_service: RunningService,
 ) -> None:
-    from backend.principals import Role
+    from backend.platform.principals import Role
 
     service = sqlite_service
     add_host(service.engine, "a")

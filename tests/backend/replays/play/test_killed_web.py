@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from backend.db import PlaySession, Recording
 from backend.db.engine import opened, reading
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from tests.support.databases import short_folder
 from tests.support.installation import Installation, installation
 from tests.support.playing import open_session, playing

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.db import PlaySession, Recording
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.db.engine import writing
-from backend.principals import Role
-from tests.backend.metrics.oracle import RecordedRun
+from backend.platform.principals import Role
+from tests.backend.analysis.metrics.oracle import RecordedRun
 from tests.support.rows import evaluation_row
 from tests.support.service import RunningService
 from tests.support.start_sets import add_recording

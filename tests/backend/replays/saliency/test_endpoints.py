@@ -4,10 +4,10 @@ import pytest
 
 from backend.db import Checkpoint, Episode, Job, Run, StoredSaliency
 from backend.db.engine import reading, writing
-from backend.jobs import service as jobs
-from backend.retention import service as retention
-from backend.saliency import service as saliency
+from backend.fleet.jobs import service as jobs
+from backend.replays.saliency import service as saliency
 from backend.specs.saliency import SaliencyMap
+from backend.upkeep.retention import service as retention
 from tests.support.artifacts import N_STEPS, make_episode
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from backend.db.engine import writing
-from backend.jobs import service as jobs
-from backend.principals import Role
-from backend.recordings import repository as recordings
+from backend.fleet.jobs import service as jobs
+from backend.platform.principals import Role
+from backend.replays.recordings import repository as recordings
+from backend.replays.start_sets import service as start_sets
+from backend.runs.starts import service as starts
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.start_sets import StartSetContent
-from backend.start_sets import service as start_sets
-from backend.starts import service as starts
 from tests.support.rows import add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
 from tests.support.start_sets import add_game, add_recording, mark_verified

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from backend.artifacts import thumbnail_file
 from backend.db import Video
 from backend.db.engine import writing
-from backend.jobs import service as jobs
-from backend.videos import service as videos
+from backend.fleet.jobs import service as jobs
+from backend.platform.artifacts import thumbnail_file
+from backend.replays.videos import service as videos
 from tests.support.rows import make_run, video_row
 from tests.support.service import RunningService
 

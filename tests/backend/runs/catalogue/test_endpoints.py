@@ -8,7 +8,7 @@ from sqlalchemy import delete
 
 from backend.db import Host, Run
 from backend.db.engine import writing
-from backend.hosts.service import record_heartbeat
+from backend.fleet.hosts.service import record_heartbeat
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments

@@ -1,7 +1,7 @@
 from sqlalchemy import Engine
 
-from backend.checkpoints import repository
 from backend.db.engine import writing
+from backend.runs.checkpoints import repository
 from tests.support.rows import make_run
 from tests.workers.support import add_checkpoint
 

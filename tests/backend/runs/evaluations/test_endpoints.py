@@ -6,8 +6,8 @@ from backend.db import Evaluation
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.db.job import THUMBNAIL
-from backend.evaluations import service as evaluations
-from backend.jobs import service as jobs
+from backend.fleet.jobs import service as jobs
+from backend.runs.evaluations import service as evaluations
 from backend.specs.environments import ENVIRONMENTS
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService

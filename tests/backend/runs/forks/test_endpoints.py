@@ -8,9 +8,9 @@ from sqlalchemy import select, update
 from backend.coordination.context import Context
 from backend.db import Checkpoint, RemovedFile, Run
 from backend.db.engine import reading, writing
-from backend.errors import Unavailable
+from backend.fleet.storage.service import SHORT_GRACE_S
+from backend.platform.errors import Unavailable
 from backend.specs.states import RunState
-from backend.storage.service import SHORT_GRACE_S
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
 from workers.clean_up import delete_removed_files
@@ -163,7 +163,7 @@ def test_clean_up_deletes_the_copy_of_a_fork_that_was_not_committed_and_no_other
     parent, _ = _parent(service, tmp_path, 100)
     url, runs = f"/api/v1/runs/{parent.id}/fork", service.settings.home_dir / "artifacts" / "runs"
     with monkeypatch.context() as failing:
-        failing.setattr("backend.forks.endpoints.RunOut.of", _fail)
+        failing.setattr("backend.runs.forks.endpoints.RunOut.of", _fail)
         assert service.client.post(url).status_code == 503
     [left] = runs.glob("*/checkpoints/a0-*.pt")
     fork = service.client.post(url).json()

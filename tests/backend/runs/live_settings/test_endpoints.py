@@ -6,10 +6,10 @@ import redis
 from backend.db import Run
 from backend.db.changes import host_queue
 from backend.db.engine import reading, writing
-from backend.hosts import service as hosts
-from backend.live_settings import repository
-from backend.live_settings import service as live_settings
-from backend.runs import service as runs
+from backend.fleet.hosts import service as hosts
+from backend.runs.live_settings import repository
+from backend.runs.live_settings import service as live_settings
+from backend.runs.runs import service as runs
 from backend.specs.events import SettingsChangedEvent
 from backend.specs.states import RunState
 from tests.support.rows import make_run

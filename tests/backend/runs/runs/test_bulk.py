@@ -13,8 +13,8 @@ from backend.db import Run
 from backend.db.changes import take_changes, take_work
 from backend.db.engine import reading, writing
 from backend.db.run import RESTORABLE_S
-from backend.runs import bulk
-from backend.runs import service as run_service
+from backend.runs.runs import bulk
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.service import RunningService
@@ -190,7 +190,7 @@ def test_bulk_in_parts_visits_each_matching_run_once(service: RunningService) ->
 def test_bulk_that_fails_in_the_middle_names_the_runs_that_it_did_not_reach(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backend.runs.bulk.BATCH_S", 0.0)
+    monkeypatch.setattr("backend.runs.runs.bulk.BATCH_S", 0.0)
     monkeypatch.setattr("backend.http.dependencies.BETWEEN_BATCHES_S", 0.5)
     monkeypatch.setattr("backend.http.dependencies.WRITE_TIMEOUT_S", 0.1)
     ids = sorted(make_run(sqlite_service.engine, RunState.FINISHED, seed=seed).id for seed in range(5))

@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from backend.db import LogLine, Run
 from backend.db.engine import reading, writing
-from backend.runs import repository
-from backend.runs import service as run_service
+from backend.runs.runs import repository
+from backend.runs.runs import service as run_service
 from backend.specs.states import ENDED, RunState
 from tests.support.rows import CARTPOLE, PROVENANCE, add_attempt, make_run
 from tests.support.service import RunningService, created_run

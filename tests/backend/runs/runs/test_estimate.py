@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 
 from backend.db import AuditEntry, Run
 from backend.db.engine import reading
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.run import parse_run_spec
 from tests.support.rows import CARTPOLE, add_host, external_request
 from tests.support.service import RunningService

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import Run
 from backend.db.engine import reading, writing
-from backend.metrics import repository as metrics
-from backend.runs import filters, repository
-from backend.runs.filters import MAX_TERMS, All, BadFilter, Either, Not, Term, Word
+from backend.runs.runs import filters, repository
+from backend.runs.runs.filters import MAX_TERMS, All, BadFilter, Either, Not, Term, Word
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import make_run

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from backend.db import Run
-from backend.runs import groups
-from backend.runs.groups import (
+from backend.runs.runs import groups
+from backend.runs.runs.groups import (
     Brief,
     compute_once,
     evaluation_key,

@@ -4,8 +4,8 @@ from sqlalchemy import Engine, event
 from backend.db import Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.runs import repository
-from backend.runs import service as run_service
+from backend.runs.runs import repository
+from backend.runs.runs import service as run_service
 from tests.support.rows import make_fork, make_run
 
 pytestmark = pytest.mark.service

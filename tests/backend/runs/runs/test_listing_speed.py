@@ -11,8 +11,8 @@ from sqlalchemy import Engine, event, insert
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.runs import filters, repository
-from backend.runs.schemas import RunOut
+from backend.runs.runs import filters, repository
+from backend.runs.runs.schemas import RunOut
 from tests.support.rows import make_run
 
 N_RUNS = 2_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.runs.queue import Place, plan_move
+from backend.runs.runs.queue import Place, plan_move
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.service import RunningService

@@ -6,7 +6,7 @@ from sqlalchemy import Engine, select
 from backend.db import LogLine, Run
 from backend.db.changes import take_changes, take_work
 from backend.db.engine import reading, writing
-from backend.runs import repository, service
+from backend.runs.runs import repository, service
 from backend.specs.run import parse_run_spec
 from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
 from tests.support.rows import CARTPOLE, make_run

@@ -1,8 +1,8 @@
 import re
 from pathlib import Path
 
-from backend.runs.fields import MetricField, resolve
-from backend.runs.repository import SORTS
+from backend.runs.runs.fields import MetricField, resolve
+from backend.runs.runs.repository import SORTS
 
 SEARCH = Path(__file__).parents[3] / "frontend/src/lib/search.ts"
 

@@ -5,8 +5,8 @@ from sqlalchemy import Engine
 
 from backend.db import Run
 from backend.db.engine import writing
+from backend.runs.step_notes import service as step_notes
 from backend.specs.states import RunState
-from backend.step_notes import service as step_notes
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 

@@ -18,12 +18,9 @@ from sqlalchemy import Engine, Table, delete, insert, select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind, ArtifactStore, observations_file, thumbnail_file
-from backend.auth import repository as auth
-from backend.auth import service as logins
-from backend.auth.secrets import hash_secret
-from backend.backup import archive, repository, service
-from backend.backup.archive import Artifact, BackupError, BackupManifest
+from backend.access.auth import repository as auth
+from backend.access.auth import service as logins
+from backend.access.auth.secrets import hash_secret
 from backend.db import (
     AuditEntry,
     Base,
@@ -57,12 +54,15 @@ from backend.db import (
 from backend.db.base import new_id
 from backend.db.checked_json import CheckedJson
 from backend.db.engine import make_engine, reading, writing
-from backend.principals import Role
-from backend.runs import actions
-from backend.runs import service as runs
-from backend.settings import Settings
+from backend.platform.artifacts import ArtifactKind, ArtifactStore, observations_file, thumbnail_file
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
 from backend.specs.states import RunState
-from tests.backend.metrics.oracle import METRICS, RecordedRun
+from backend.upkeep.backup import archive, repository, service
+from backend.upkeep.backup.archive import Artifact, BackupError, BackupManifest
+from tests.backend.analysis.metrics.oracle import METRICS, RecordedRun
 from tests.support.databases import Databases
 from tests.support.rows import (
     add_attempt,

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from backend.db.engine import reading, writing
-from backend.jobs import service as jobs
-from backend.principals import Role
-from backend.retention import removals
-from backend.retention import service as rules
-from backend.retention.removals import Policies
+from backend.fleet.jobs import service as jobs
+from backend.platform.principals import Role
 from backend.specs.retention import InstallationPolicy
 from backend.specs.states import RunState
+from backend.upkeep.retention import removals
+from backend.upkeep.retention import service as rules
+from backend.upkeep.retention.removals import Policies
 from tests.support.artifacts import make_episode
 from tests.support.rows import add_attempt, episode_row, make_checkpoint, make_run
 from tests.support.service import RunningService

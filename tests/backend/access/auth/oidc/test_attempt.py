@@ -1,7 +1,7 @@
 import pytest
 
-from backend.auth.oidc import attempt
-from backend.auth.oidc.attempt import SignInAttempt, own_path
+from backend.access.auth.oidc import attempt
+from backend.access.auth.oidc.attempt import SignInAttempt, own_path
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/01ABC?tab=log#end", "/?q=tag%3Abaseline", "/é"])

@@ -13,14 +13,14 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from backend.auth import login_limits
-from backend.auth.oidc import attempt
-from backend.auth.oidc import provider as provider_module
-from backend.auth.oidc.endpoints import COOKIE
-from backend.auth.service import create_token
+from backend.access.auth import login_limits
+from backend.access.auth.oidc import attempt
+from backend.access.auth.oidc import provider as provider_module
+from backend.access.auth.oidc.endpoints import COOKIE
+from backend.access.auth.service import create_token
 from backend.db import AuditEntry, LoginSession, User
 from backend.db.engine import reading, writing
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.oidc_provider import OidcBrowser, OidcProvider, running_provider, wait_longer
 from tests.support.service import RunningService, running_service
 from tests.support.waiting import PATIENCE_S

@@ -10,12 +10,12 @@ from threading import Thread
 
 import pytest
 
-from backend.auth.oidc import provider as provider_module
-from backend.auth.oidc.attempt import SignInAttempt
-from backend.auth.oidc.identity import ProviderUnavailable
-from backend.auth.oidc.provider import Provider
-from backend.errors import TooMany
-from backend.settings import Settings
+from backend.access.auth.oidc import provider as provider_module
+from backend.access.auth.oidc.attempt import SignInAttempt
+from backend.access.auth.oidc.identity import ProviderUnavailable
+from backend.access.auth.oidc.provider import Provider
+from backend.platform.errors import TooMany
+from backend.platform.settings import Settings
 from tests.support import asynchronous
 from tests.support.service import running_service
 from tests.support.waiting import PATIENCE_S

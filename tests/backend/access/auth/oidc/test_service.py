@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from backend.auth import repository
-from backend.auth.oidc.identity import Identity, Refused
-from backend.auth.oidc.service import name_of, role_of, user_of
+from backend.access.auth import repository
+from backend.access.auth.oidc.identity import Identity, Refused
+from backend.access.auth.oidc.service import name_of, role_of, user_of
 from backend.db.engine import writing
-from backend.principals import Role
-from backend.settings import Settings
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 
 ISSUER = "https://id.example"
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 COMPLETE: dict[str, Any] = {
     "oidc_issuer": "https://id.example/realms/lab/",

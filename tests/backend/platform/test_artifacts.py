@@ -7,8 +7,8 @@ import pytest
 from fsspec.core import url_to_fs
 from s3fs import S3FileSystem
 
-from backend.artifacts import ArtifactStore, InvalidKey, StoreUnavailable
 from backend.db.base import new_id
+from backend.platform.artifacts import ArtifactStore, InvalidKey, StoreUnavailable
 
 RUN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 

@@ -4,12 +4,12 @@ import pytest
 from redis import ConnectionPool
 from sqlalchemy import text
 
-from backend.artifacts import ArtifactStore
 from backend.db.base import new_id
 from backend.db.engine import make_engine
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.settings import Settings
 from backend.pubsub import bus as bus_module
 from backend.pubsub.bus import Bus
-from backend.settings import Settings
 from callboard_cli.servers import temporary_redis
 from tests.support.waiting import PATIENCE_S
 

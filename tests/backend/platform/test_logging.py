@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import structlog
 
-from backend import logging as service_logging
-from backend.logging import MAX_LINES, MAX_WARNINGS, RateLimit
+from backend.platform import logging as service_logging
+from backend.platform.logging import MAX_LINES, MAX_WARNINGS, RateLimit
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService, created_run
 
@@ -47,8 +47,8 @@ def test_request_is_logged_once_with_request_and_run_id(
 
 PROGRAM = """
 import logging, structlog
-from backend.logging import configure
-from backend.settings import Settings
+from backend.platform.logging import configure
+from backend.platform.settings import Settings
 configure(Settings(log_format="json", log_level="INFO"))
 with structlog.contextvars.bound_contextvars(request_id="r", run_id="x"):
     structlog.get_logger("backend").info("started", n=1)

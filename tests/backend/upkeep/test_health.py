@@ -15,7 +15,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
-from backend import __version__, health
+from backend import __version__
 from backend.app import create_app
 from backend.db import Run, Transition
 from backend.db.clock import database_now
@@ -23,10 +23,11 @@ from backend.db.engine import opened, writing
 from backend.db.migrate import downgrade
 from backend.http import limits
 from backend.http.transfer import JsonDocument
-from backend.instruments import ServiceCollector
-from backend.principals import Role
-from backend.settings import Settings
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from backend.specs.states import RunState
+from backend.upkeep import health
+from backend.upkeep.instruments import ServiceCollector
 from tests.support import asynchronous
 from tests.support.databases import Databases
 from tests.support.redis_server import RedisServer

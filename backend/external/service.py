@@ -36,10 +36,10 @@ from backend.platform.principals import Principal
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.runs.runs.external import HEARTBEAT_S, describe, require_storable
-from backend.specs.known_tags import is_per_episode, return_metric, run_unit, series_units
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, RunState
+from callboard.known_tags import is_per_episode, return_metric, run_unit, series_units
 
 ROLLOUT = "rollout/"
 """Section of the metrics that runs are compared by: others never take their room."""

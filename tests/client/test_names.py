@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 import backend.platform.text
 import callboard
+from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.groups import group_key
-from backend.specs.external import ExternalFields, external_spec
 from callboard.config import flat_config
 from callboard.names import Names, as_cell, of_cell
 from tests.client.support import Target

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema
-from backend.specs.known_tags import RunUnit
 from backend.specs.states import RunState
 from backend.statistics.estimates import Estimate
+from callboard.known_tags import RunUnit
 
 Score = Literal["training", "evaluation"]
 At = Literal["common", "end"]

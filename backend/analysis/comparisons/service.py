@@ -39,7 +39,6 @@ from backend.runs.runs.groups import (
     training_key,
 )
 from backend.runs.runs.repository import lineage_roots
-from backend.specs.known_tags import is_per_episode
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.estimates import (
     INTERVAL_NAME,
@@ -54,6 +53,7 @@ from backend.statistics.permutation import (
     permutation_p_value,
     seeds_to_differ,
 )
+from callboard.known_tags import is_per_episode
 
 METHOD = (
     f"Intervals: {INTERVAL_NAME}, by order statistics; for a difference, by inverting the test, "

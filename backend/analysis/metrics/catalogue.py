@@ -3,8 +3,8 @@ parts of several names may be equal; the last part labels its axis."""
 
 from dataclasses import dataclass
 
-from backend.specs import known_tags
 from backend.specs.protocols import protocol_title
+from callboard import known_tags
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pydantic import Field
 from backend.platform.schemas import Id, Number
 from backend.runs.runs.fields import FieldKind
 from backend.specs.fields import Schema
-from backend.specs.known_tags import StepUnit
+from callboard.known_tags import StepUnit
 
 X = Literal["agent_steps", "frames", "updates", "wall_time_s", "clock_time_s", "episodes"]
 Numbers = list[float | Literal["Infinity", "-Infinity"] | None]

@@ -27,9 +27,9 @@ from backend.runs.runs import listing
 from backend.runs.runs import repository as run_rows
 from backend.runs.runs.groups import group_key, surplus_runs
 from backend.specs.extras import installed
-from backend.specs.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 from backend.specs.run import in_declared_order
 from backend.specs.run_fields import EXTERNAL
+from callboard.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 
 MAX_BUCKETS = 250_000
 """Maximum number of buckets per response, whose JSON has some 25 MB."""

@@ -1,12 +1,12 @@
 """The papers whose experiments can be repeated, with the studies made of them."""
 
+from backend.experiments.definitions import PAPERS
 from backend.experiments.papers.schemas import PaperOut, Papers
 from backend.experiments.studies import repository
 from backend.experiments.studies.schemas import StudyOut
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.routing import ResourceRouter
-from backend.specs.studies import PAPERS
 
 router = ResourceRouter(prefix="/papers", tags=["papers"])
 

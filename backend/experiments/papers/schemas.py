@@ -5,10 +5,10 @@ from typing import Self
 
 from pydantic import Field
 
+from backend.experiments.definitions import Definition, Item, Paper, study_of
+from backend.experiments.definitions.base import Shape
 from backend.experiments.studies.schemas import StudyOut
 from backend.specs.fields import Schema
-from backend.specs.studies import Definition, Item, Paper, study_of
-from backend.specs.studies.base import Shape
 from backend.specs.study import Scale
 
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.analysis.figures.palette import Theme
 from backend.db import Study
+from backend.experiments.definitions import ITEMS, AtScale, study_of
 from backend.experiments.studies import drafts, estimate, export, reduction, repository, service
 from backend.experiments.studies.schemas import (
     CellOut,
@@ -39,7 +40,6 @@ from backend.platform.errors import Invalid
 from backend.platform.text import Text
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
-from backend.specs.studies import ITEMS, AtScale, study_of
 from backend.specs.study import Scale, StudySpec
 
 router = ResourceRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)

@@ -13,12 +13,12 @@ from backend import __version__
 from backend.analysis.figures.export_script import matplotlib_script
 from backend.analysis.figures.export_series import as_csv, printable
 from backend.db import Run, Study, StudyCell
+from backend.experiments.definitions import DEFINITIONS
 from backend.experiments.studies import reduction, repository
 from backend.experiments.studies.reduction import StudyDrawing
 from backend.experiments.studies.table_files import table_csv, table_latex
 from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
-from backend.specs.studies import DEFINITIONS
 from backend.specs.study import StudySpec
 
 _CELL = (

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from backend.analysis.figures.schemas import FigureOut
 from backend.db import Run, Study, StudyCell
+from backend.experiments.definitions import DEFINITIONS
 from backend.experiments.studies.cells import CellRow, standing
 from backend.experiments.sweeps.planning import CHANGED
 from backend.platform.schemas import Id, Number, Page
@@ -17,7 +18,6 @@ from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import ChosenName, GivenName, Notes
 from backend.specs.states import ENDED
-from backend.specs.studies import DEFINITIONS
 from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
+from backend.runs.runs.external_spec import MAX_SETTING_NAME
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import CustomConfig
-from backend.specs.external import MAX_SETTING_NAME
 from backend.specs.fields import NAME
 from backend.specs.problems import quoted, similar_names
 from backend.specs.run import RunSpec, StopSpec

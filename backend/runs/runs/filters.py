@@ -8,9 +8,9 @@ example matches either tag. `not` and parentheses are supported; `()` matches ev
 `field:value` (ignoring case; a run's texts, such as its name, contain the value, while ids, tags, settings
 and others equal it), `field=value`, `field!=value`, or a comparison `>` `>=` `<` `<=` of numbers and times,
 without blanks. Fields are those of `backend.runs.runs.fields`. A bare word is searched in name, notes,
-algorithm, environment, group and tags. Values with blanks, and words with comparison signs, must be in double quotes,
-and so must fields that do not begin with a letter, or have other characters than letters, digits and `_./-`,
-as in `"loss (train)/policy">1`.
+algorithm, environment, group and tags. Values with blanks, and words with comparison signs, must be in double
+quotes, and so must fields that do not begin with a letter, or have other characters than letters, digits and
+`_./-`, as in `"loss (train)/policy">1`.
 """
 
 import math

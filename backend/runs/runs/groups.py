@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from backend.db import Run
 from backend.db.run import is_whole
+from backend.runs.runs.external_spec import is_external, is_seed_name, seed_value
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
-from backend.specs.external import is_external, is_seed_name, seed_value
 from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import environment_settings
 from backend.specs.run import default_config, parse_run_spec

@@ -15,11 +15,11 @@ from backend.platform.errors import Forbidden
 from backend.platform.principals import Principal
 from backend.runs.runs import external, service
 from backend.runs.runs.external import require_storable
+from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.grid import requested_specs
 from backend.runs.runs.schemas import RunEstimate, RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
-from backend.specs.external import ExternalFields, external_spec
 from backend.specs.extras import PACKAGES, install_command, missing_everywhere
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, is_custom

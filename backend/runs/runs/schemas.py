@@ -19,11 +19,10 @@ from pydantic import (
 
 from backend.db import Run
 from backend.platform.schemas import Id, Number, Page
+from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.grid import requested_specs
 from backend.specs.annealing import Annealing
-from backend.specs.external import ExternalFields
 from backend.specs.fields import NAME, Schema, Strict, whole
-from backend.specs.known_tags import RunUnit
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explain, problems_of, quoted
 from backend.specs.provenance import Provenance
 from backend.specs.run import RunSpec, StopSpec, in_declared_order, is_custom
@@ -42,6 +41,7 @@ from backend.specs.run_fields import (
     Tags,
 )
 from backend.specs.states import RunState
+from callboard.known_tags import RunUnit
 
 
 class RunFields(RunOptions):

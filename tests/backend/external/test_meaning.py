@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from backend.specs.known_tags import return_candidates, return_metric, series_units
+from callboard.known_tags import return_candidates, return_metric, series_units
 from tests.backend.analysis.figures.lines import numbers
 from tests.support.external import SOURCE, batch, checkpoint, create, send, upload
 from tests.support.rows import make_run

@@ -2,8 +2,8 @@ import pytest
 from pydantic import BaseModel
 
 from backend.runs.forks.schemas import ForkRequest
+from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.schemas import RunChanges, RunFields
-from backend.specs.external import ExternalFields
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
 

@@ -27,8 +27,8 @@ from uuid import uuid4
 import httpx
 
 from backend import __version__
+from backend.experiments.definitions import DEFINITIONS, study_of
 from backend.experiments.studies import expansion
-from backend.specs.studies import DEFINITIONS, study_of
 from backend.specs.study import Scale
 from tests.support.installation import Installation
 

@@ -11,6 +11,8 @@ from backend import __version__
 from backend.db import Attempt, Run, Study, StudyCell, Transition
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
+from backend.experiments.definitions import DEFINITIONS, ITEMS
+from backend.experiments.definitions.base import study_of
 from backend.experiments.studies import repository
 from backend.experiments.studies import service as studies
 from backend.platform.principals import Role
@@ -18,8 +20,6 @@ from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.states import ENDED, RunState
-from backend.specs.studies import DEFINITIONS, ITEMS
-from backend.specs.studies.base import study_of
 from backend.specs.study import Scale, StudySpec
 from tests.support.rows import PATHS, PROVENANCE, add_attempt, add_host, make_run
 from tests.support.service import RunningService

@@ -14,11 +14,11 @@ from sqlalchemy import select
 from backend.analysis.metrics import repository as metrics
 from backend.db import Run, Study, StudyCell
 from backend.db.engine import writing
+from backend.experiments.definitions import DEFINITIONS
 from backend.experiments.studies import expansion
 from backend.experiments.studies import service as studies
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from backend.specs.studies import DEFINITIONS
 from tests.support.rows import evaluation_row
 from tests.support.service import RunningService
 

@@ -22,7 +22,6 @@ from pydantic import (
 )
 
 from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
-from backend.specs.known_tags import RunUnit
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
@@ -38,6 +37,7 @@ from backend.specs.run_fields import (
     Notes,
     Tags,
 )
+from callboard.known_tags import RunUnit
 
 MAX_CONFIG_BYTES = 16_384
 """Size of all settings as JSON: lists, filters and groups read those of every run."""

@@ -1,6 +1,15 @@
 """Clemente et al. 2017: efficient parallel methods for deep reinforcement learning."""
 
-from backend.specs.studies.base import CENTRED, SIDE_BY_SIDE, AtScale, Definition, Item, Paper, arm, games
+from backend.experiments.definitions.base import (
+    CENTRED,
+    SIDE_BY_SIDE,
+    AtScale,
+    Definition,
+    Item,
+    Paper,
+    arm,
+    games,
+)
 from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "Seaquest", "SpaceInvaders")

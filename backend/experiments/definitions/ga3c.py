@@ -1,6 +1,6 @@
 """Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
 
-from backend.specs.studies.base import (
+from backend.experiments.definitions.base import (
     CENTRED,
     SIDE_BY_SIDE,
     AtScale,

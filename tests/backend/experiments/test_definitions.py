@@ -4,9 +4,9 @@ from typing import cast
 
 import pytest
 
+from backend.experiments.definitions import DEFINITIONS, ITEMS, PAPERS, study_of
+from backend.experiments.definitions.base import SIDE_BY_SIDE
 from backend.experiments.studies import expansion
-from backend.specs.studies import DEFINITIONS, ITEMS, PAPERS, study_of
-from backend.specs.studies.base import SIDE_BY_SIDE
 from backend.specs.study import Scale
 
 SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for scale in definition.scales]

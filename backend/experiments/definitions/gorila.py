@@ -1,7 +1,6 @@
 """Nair et al. 2015: massively parallel methods for deep reinforcement learning."""
 
-from backend.specs.environments import ENVIRONMENTS
-from backend.specs.studies.base import (
+from backend.experiments.definitions.base import (
     HUMAN_STARTS,
     NOOP_STARTS,
     SIDE_BY_SIDE,
@@ -13,6 +12,7 @@ from backend.specs.studies.base import (
     arm,
     games,
 )
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.study import Draws, ReductionRule, StudyFigure
 
 GAMES_49 = tuple(

@@ -1,4 +1,4 @@
-"""The page docs/constants.md: `python -m backend.specs.constants_page > docs/constants.md`."""
+"""The page docs/constants.md: `python -m backend.runs.catalogue.constants_page > docs/constants.md`."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,9 +14,9 @@ from backend.specs.fields import Strict
 _HEAD = """# Constants
 
 The default of every hyperparameter, and its value in the papers. This page is generated from the specs by
-`python -m backend.specs.constants_page`; a test compares it with them, and every default with literals that
-were copied from the papers by hand. **≠** marks a default that differs from the paper's value, with the
-reason. A dash stands for a value that no paper states.
+`python -m backend.runs.catalogue.constants_page`; a test compares it with them, and every default with
+literals that were copied from the papers by hand. **≠** marks a default that differs from the paper's value,
+with the reason. A dash stands for a value that no paper states.
 
 Sources: Mnih 2016 (asynchronous methods; S7, S8 and S9 are sections of its supplement), Clemente 2017 (PAAC),
 Babaeizadeh 2017 (GA3C), Nair 2015 (Gorila) and Mnih 2015 (DQN); *code* is the published code of the paper's

@@ -3,7 +3,7 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from backend.specs.studies.base import AtScale, Definition, Item, Paper, study_of
+from backend.experiments.definitions.base import AtScale, Definition, Item, Paper, study_of
 
 _ORDER = ("a3c", "paac", "gorila", "ga3c")
 """The order on pages; others follow, by their ids."""

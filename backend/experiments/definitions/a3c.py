@@ -2,8 +2,7 @@
 
 from typing import Any, Literal
 
-from backend.specs.environments import ENVIRONMENTS
-from backend.specs.studies.base import (
+from backend.experiments.definitions.base import (
     CENTRED,
     HUMAN_STARTS,
     NOOP_STARTS,
@@ -18,6 +17,7 @@ from backend.specs.studies.base import (
     games,
     rates,
 )
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "SpaceInvaders")

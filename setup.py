@@ -12,7 +12,7 @@ from setuptools.errors import SetupError
 
 ROOT = Path(__file__).resolve().parent
 FOLDERS = {"frontend/dist": "backend/pages", "site": "backend/help", "alembic": "backend/migrations"}
-"""Folder of the checkout -> folder of the wheel, where `backend/files.py` finds it."""
+"""Folder of the checkout -> folder of the wheel, where `backend/platform/files.py` finds it."""
 
 
 class BuildPy(build_py):

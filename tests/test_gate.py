@@ -4,7 +4,7 @@ import pytest
 
 from tests.gate import MAX_RETRIED, Outcome, why_no_retry
 
-TEST = "tests/backend/runs/test_filters.py::test_it"
+TEST = "tests/backend/runs/runs/test_filters.py::test_it"
 
 
 def outcome(*failed: str, exit_code: int = 1, finished: bool = True) -> Outcome:
@@ -31,7 +31,7 @@ def test_at_most_five_failed_tests_are_retried() -> None:
         "backend/coordination/test_claims.py",
         "workers/test_recorder.py",
         "backend/db/test_engine.py",
-        "backend/runs/test_repository.py",
+        "backend/runs/runs/test_repository.py",
     ],
 )
 def test_failure_that_may_be_a_race_in_the_product_is_never_retried(file: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support.artifacts import make_episode
 from tests.support.rows import make_checkpoint, make_run

@@ -2,7 +2,7 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.db.engine import reading
-from backend.runs import filters, repository
+from backend.runs.runs import filters, repository
 from benchmarks import runs as bench
 
 pytestmark = [pytest.mark.service, pytest.mark.long]

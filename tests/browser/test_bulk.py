@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
 from tests.browser.stage import read

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from backend.db import Run, StudyCell
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
 from tests.support.pdf import PdfPage

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import listening
 from callboard_cli.database import require_schema
 from callboard_cli.main import app

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import Attempt
 from backend.db.engine import reading
-from backend.metrics import repository as metrics
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from callboard_cli import demo
 from callboard_cli.main import app
-from tests.backend.comparisons.test_endpoints import two_rates
+from tests.backend.analysis.comparisons.test_endpoints import two_rates
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.workers.support import fake_run, moves, run_row, stored_points, until_state

@@ -22,7 +22,7 @@ import typer
 import callboard
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import up
 from callboard_cli.serve import await_name, host_name_lock
 from callboard_cli.up import StopSignals, WorkerHeartbeat
@@ -215,7 +215,8 @@ def test_second_worker_of_the_same_name_is_refused(running: Installation) -> Non
 def test_worker_waits_for_the_name_of_one_that_stops(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, host_name="lab")
     code = (
-        "import sys; from callboard_cli.serve import host_name_lock; from backend.settings import Settings\n"
+        "import sys; from callboard_cli.serve import host_name_lock\n"
+        "from backend.platform.settings import Settings\n"
         "with host_name_lock(Settings(home=sys.argv[1], host_name='lab'), 0):\n"
         "    print('held', flush=True); input()"
     )

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import backend.text
+import backend.platform.text
 import callboard
-from backend.runs.groups import group_key
-from backend.specs.external import ExternalFields, external_spec
+from backend.runs.runs.external_spec import ExternalFields, external_spec
+from backend.runs.runs.groups import group_key
 from callboard.config import flat_config
 from callboard.names import Names, as_cell, of_cell
 from tests.client.support import Target
@@ -160,7 +160,10 @@ FORMULAS = [
 def test_no_cell_of_a_csv_file_is_a_formula_and_each_is_read_as_it_was(text: str) -> None:
     assert not as_cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
     assert of_cell(as_cell(text)) == text
-    assert (as_cell(text), of_cell(text)) == (backend.text.as_cell(text), backend.text.of_cell(text))
+    assert (as_cell(text), of_cell(text)) == (
+        backend.platform.text.as_cell(text),
+        backend.platform.text.of_cell(text),
+    )
 
 
 @pytest.mark.service

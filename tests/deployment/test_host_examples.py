@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.installation import environment
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService, created_run
@@ -24,7 +24,7 @@ UNITS = ("callboard.service", "callboard-worker.service")
 
 
 def test_units_start_commands_that_there_are_and_read_settings_that_there_are() -> None:
-    from backend.settings import Settings
+    from backend.platform.settings import Settings
 
     fields = {f"CALLBOARD_{name.upper()}" for name in Settings.model_fields}
     named = re.findall(r"^(?:# )?(CALLBOARD_\w+)=", (EXAMPLES / "callboard.env").read_text(), re.M)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support import servers
 from tests.support.rows import make_run

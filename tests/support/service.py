@@ -17,19 +17,19 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
+from backend.access.auth import repository as auth_rows
+from backend.access.auth.service import Browser, create_login_link, create_token, log_in_by_link
+from backend.access.auth.state import AuthState
 from backend.app import create_app
-from backend.artifacts import ArtifactStore
-from backend.auth import repository as auth_rows
-from backend.auth.service import Browser, create_login_link, create_token, log_in_by_link
-from backend.auth.state import AuthState
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import limits
 from backend.http.dependencies import PAGE_SECRET_HEADER, AppState
-from backend.principals import Role
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from backend.pubsub import bus
 from backend.server import WebServer
-from backend.settings import Settings
 from tests.support.pages import as_page, session_cookie
 from tests.support.waiting import PATIENCE_S
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from sqlalchemy import Engine
 
-from backend.branches import service as branches
-from backend.branches.schemas import BranchRequest
 from backend.coordination.context import Context
 from backend.db import Branch, Job, Run, StoredSaliency
 from backend.db.engine import reading, writing
-from backend.episodes import service as episodes
-from backend.saliency import service as saliency
+from backend.replays.branches import service as branches
+from backend.replays.branches.schemas import BranchRequest
+from backend.replays.episodes import service as episodes
+from backend.replays.saliency import service as saliency
 from backend.specs.run import parse_run_spec
 from tests.support.engine_fixtures import one_thread as one_thread
 from tests.support.rows import checkpoint_row, episode_row, make_run

@@ -14,7 +14,7 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from tests.support.databases import short_folder
 from tests.support.installation import environment
 from tests.support.redis_server import RedisServer

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from backend.artifacts import states_file
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Episode
 from backend.db.engine import reading, writing
-from backend.episodes import service as episodes
-from backend.play import service as play
-from backend.play import sources
-from backend.principals import Credential, Principal, Role
+from backend.platform.artifacts import states_file
+from backend.platform.principals import Credential, Principal, Role
+from backend.replays.episodes import service as episodes
+from backend.replays.play import service as play
+from backend.replays.play import sources
 from backend.specs.run import parse_run_spec
 from tests.support.rows import add_host, episode_row, make_run
 from workers import jobs, resume

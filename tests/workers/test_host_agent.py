@@ -11,17 +11,17 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from backend.artifacts import ArtifactStore
 from backend.coordination import claims
 from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.hosts import service as hosts
-from backend.live_settings import repository as live_settings_rows
-from backend.live_settings import service as live_settings
+from backend.fleet.hosts import service as hosts
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.settings import Settings
 from backend.pubsub.bus import WATCH_CHANNEL, Bus, frames_channel
-from backend.runs import actions
-from backend.settings import Settings
+from backend.runs.live_settings import repository as live_settings_rows
+from backend.runs.live_settings import service as live_settings
+from backend.runs.runs import actions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.host_load import HostLoad
 from tests.support import custom_environment, nvml

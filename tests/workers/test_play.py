@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.coordination.context import Context
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from tests.support.playing import Shown, open_session, playing

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select
 
-from backend.artifacts import game_file
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Job, Recording, RemovedFile
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.principals import Credential, Principal, Role
-from backend.recordings import service as recordings
+from backend.platform.artifacts import game_file
+from backend.platform.principals import Credential, Principal, Role
+from backend.replays.recordings import service as recordings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import play_config
 from backend.specs.recordings import GameStart, Part

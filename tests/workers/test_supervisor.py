@@ -15,14 +15,14 @@ import psutil
 import pytest
 from sqlalchemy import Engine, select
 
-from backend.artifacts import ArtifactKind, ArtifactStore
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
-from backend.runs import actions, service
+from backend.platform.artifacts import ArtifactKind, ArtifactStore
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import actions, service
 from backend.specs import events
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState

@@ -9,9 +9,9 @@ from redis import Redis
 from sqlalchemy import Engine
 from websockets.sync.client import connect
 
-from backend.principals import Role
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from backend.pubsub.bus import frames_channel
-from backend.settings import Settings
 from backend.specs.events import PointsEvent, StartedEvent
 from tests.support.rows import make_run
 from tests.support.service import running_service

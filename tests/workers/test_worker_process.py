@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from backend.checkpoints import service as checkpoints
+from backend.analysis.metrics import repository as metrics
 from backend.db import Attempt, Run
 from backend.db.engine import reading, writing
-from backend.episodes import repository as episodes
-from backend.episodes import service as episode_service
-from backend.hosts import repository as hosts
-from backend.metrics import repository as metrics
+from backend.fleet.hosts import repository as hosts
+from backend.platform.settings import Settings
 from backend.pubsub.bus import Bus
-from backend.runs import actions
-from backend.runs import repository as runs
-from backend.settings import Settings
+from backend.replays.episodes import repository as episodes
+from backend.replays.episodes import service as episode_service
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import actions
+from backend.runs.runs import repository as runs
 from tests.support.redis_server import RedisServer
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S, until

@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from backend.http import connections
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.sockets import await_closed, connected, get_request, status_of

@@ -21,11 +21,11 @@ from backend.db.base import new_id
 from backend.db.checked_json import DAMAGED, CheckedJson
 from backend.db.clock import utc_now
 from backend.db.engine import reading, writing
-from backend.hosts import repository as hosts
-from backend.retention import service as retention
+from backend.experiments.studies import service as studies
+from backend.experiments.sweeps import service as sweeps
+from backend.fleet.hosts import repository as hosts
 from backend.specs.states import RunState
-from backend.studies import service as studies
-from backend.sweeps import service as sweeps
+from backend.upkeep.retention import service as retention
 from tests.support.artifacts import make_episode
 from tests.support.routes import addresses
 from tests.support.rows import (

@@ -31,7 +31,7 @@ from backend.http.idempotency.route import KEY_PATTERN
 from backend.http.openapi import examples
 from backend.http.openapi.events import EVENT_SCHEMAS
 from backend.http.routing import HttpMethods
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.fields import Schema
 from backend.specs.problems import message_of
 from backend.specs.protocols import STARTS_PROTOCOL

@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from backend.app import create_app
 from backend.http.parameters import parameters_of
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from tests.support.service import RunningService
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from backend.db.write_lock import WriteTurn
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.states import RunState
 from tests.support import external

@@ -10,14 +10,14 @@ from types import MappingProxyType
 import pytest
 from sqlalchemy import Engine, delete, update
 
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Transition
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import actions, service
-from backend.settings import Settings
+from backend.platform.settings import Settings
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import actions, service
 from backend.specs import events
 from backend.specs.states import RunState
 from tests.campaigns.chaos import invariants

@@ -27,9 +27,9 @@ from uuid import uuid4
 import httpx
 
 from backend import __version__
-from backend.specs.studies import DEFINITIONS, study_of
+from backend.experiments.definitions import DEFINITIONS, study_of
+from backend.experiments.studies import expansion
 from backend.specs.study import Scale
-from backend.studies import expansion
 from tests.support.installation import Installation
 
 _NAMES = {

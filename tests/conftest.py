@@ -82,8 +82,9 @@ STARTS_PROCESSES = {"service", "browser", "learning", "long", "benchmark"}
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.service)]
 
 ON_BOTH_DATABASES = re.compile(
-    r"tests/(backend/(db|jobs)/|.*/test_repository\.py|backend/analysis/metrics/test_(charts|seed_groups)\.py"
-    r"|backend/runs/runs/test_lineage\.py|backend/coordination/test_claims\.py|workers/test_recorder\.py)"
+    r"tests/(backend/(db|fleet/jobs)/|.*/test_repository\.py|backend/runs/runs/test_lineage\.py"
+    r"|backend/analysis/metrics/test_(charts|seed_groups)\.py|backend/coordination/test_claims\.py"
+    r"|workers/test_recorder\.py)"
 )
 """Where SQL is the subject: `make test` runs these on PostgreSQL as well as on SQLite."""
 

@@ -3,13 +3,6 @@
 #   docker build --target web --tag callboard-web .
 #   docker build --target worker --tag callboard-worker .
 
-FROM node:22-slim AS pages
-WORKDIR /src/frontend
-COPY frontend/package.json frontend/package-lock.json ./
-RUN npm ci --no-audit --no-fund
-COPY frontend ./
-RUN npm run build
-
 FROM python:3.11-slim AS base
 ENV PATH=/opt/callboard/venv/bin:$PATH \
     PIP_NO_CACHE_DIR=1 \
@@ -28,16 +21,27 @@ COPY client client
 COPY callboard_cli callboard_cli
 COPY callboard_environments callboard_environments
 
-FROM base AS help
+FROM base AS documents
 COPY docs docs
 COPY mkdocs.yml *.md ./
 COPY frontend/src/lib/glossary.json frontend/src/lib/glossary.json
-RUN pip install --constraint constraints.txt --editable ./client --editable '.[docs]' && mkdocs build --strict --quiet
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[docs]' \
+    && mkdocs build --strict --quiet \
+    && python -m backend.openapi > openapi.json
+
+FROM node:22-slim AS pages
+WORKDIR /src/frontend
+COPY frontend/package.json frontend/package-lock.json ./
+RUN npm ci --no-audit --no-fund
+COPY frontend ./
+COPY backend/specs/environments/atari_games.csv ../backend/specs/environments/
+COPY --from=documents /opt/callboard/openapi.json ../
+RUN npm run api -- ../openapi.json && npm run build
 
 FROM base AS web
 RUN pip install --constraint constraints.txt --editable ./client --editable '.[parquet,s3]'
 COPY --from=pages /src/frontend/dist frontend/dist
-COPY --from=help /opt/callboard/site site
+COPY --from=documents /opt/callboard/site site
 USER callboard
 EXPOSE 8642
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s \

@@ -17,6 +17,8 @@ quick test test-long check coverage: export TZ := UTC
 unexport PYTHONDONTWRITEBYTECODE
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
+API := $(addprefix frontend/src/api/,games.json generated.ts schemas.json)
+API_SOURCES := frontend/scripts/api.mjs $(shell find backend -name '*.py' -o -name '*.csv')
 DOC_SOURCES := mkdocs.yml $(wildcard *.md) frontend/src/lib/glossary.json \
 	$(shell find docs -type f -not -name '*.pyc') $(shell find backend callboard_cli client/callboard workers/engine -name '*.py')
 
@@ -47,10 +49,10 @@ test: ## everything that a change must pass
 	@$(BIN)/python -m tests.gate
 	@echo "make test: all passed"
 
-test-long: ready $(GPU_HOST)/.ready servers pythons ## what make test leaves out: tests/long.txt, and what is marked `long` where it stands
+test-long: ready $(GPU_HOST)/.ready servers pythons lint-pages ## what make test leaves out: ESLint, and the tests marked `long`
 	@$(BIN)/python -m tests.gate long
 
-check: check-python check-pages ## linters, types and import contracts
+check: check-python check-pages ## formats, types, ruff, import contracts and component tests
 
 wheel: $(VENV)/.ready-dev frontend/dist/index.html site/index.html ## dist/*.whl: the server with pages and migrations, and the client
 	rm -rf build client/build
@@ -86,8 +88,12 @@ check-python: $(VENV)/.ready-dev
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 
 check-pages: $(VENV)/.ready-dev frontend/dist/index.html
-	@$(WITH_NODE) cd frontend && npm run --silent lint && npm run --silent typecheck \
-		&& npm run --silent test && npm run --silent api:check && npm run --silent size
+	@$(WITH_NODE) cd frontend && npm run --silent format:check && npm run --silent typecheck \
+		&& npm run --silent test && npm run --silent size
+
+.PHONY: lint-pages
+lint-pages: frontend/node_modules/.ready ## ESLint with types, a minute and a half
+	@$(WITH_NODE) cd frontend && npm run --silent lint
 
 quick-lint: $(if $(wildcard frontend/node_modules/.ready),frontend/node_modules/.quick)
 	@$(BIN)/ruff format --check --quiet .
@@ -97,21 +103,20 @@ quick-lint: $(if $(wildcard frontend/node_modules/.ready),frontend/node_modules/
 quick-units:
 	@$(BIN)/python -m tests.quick
 
-frontend/node_modules/.quick: $(WEB_SOURCES)
+frontend/node_modules/.quick: $(API) $(WEB_SOURCES)
 	@$(WITH_NODE) cd frontend && npm run --silent typecheck && npm run --silent test -- --changed main --passWithNoTests
 	@touch $@
 
 .PHONY: api
-api: $(VENV)/.ready-dev frontend/node_modules/.ready ## after a change of the REST API: the pages' client of it, frontend/src/api, anew
-	@$(WITH_NODE) cd frontend && npm run --silent api
+api: $(API) ## what the pages know of the REST API, in frontend/src/api; every target that needs it brings it up to date
 
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions play-moments
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
-	$(PYTEST) -s --stage=benchmark
+	$(PYTEST) -s -m benchmark
 
 coverage: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand: branches covered, against the recorded figure
-	$(PYTEST) --numprocesses=3 --dist=loadgroup --stage=tests --cov --cov-report=
+	$(PYTEST) --numprocesses=3 --dist=loadfile -m "not long and not benchmark" --cov --cov-report=
 
 chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; options in ARGS
 	$(BIN)/python -m tests.campaigns.chaos $(ARGS)
@@ -135,9 +140,9 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 	$(BIN)/python -m tests.campaigns.racing_errors
 
 killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
-	$(PYTEST) -s --stage=benchmark tests/backend/sweeps/test_killed_processes.py tests/backend/studies/test_killed_processes.py
+	$(PYTEST) -s -m benchmark tests/backend/experiments/sweeps/test_killed_processes.py tests/backend/experiments/studies/test_killed_processes.py
 
-papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours; options in ARGS
+papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours, in papers/; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)
 
 mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
@@ -243,7 +248,16 @@ frontend/node_modules/.ready: $(VENV)/.ready frontend/package.json frontend/pack
 	$(call fetch,$(WITH_NODE) (cd frontend && npm ci --prefer-offline --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=3))
 	@touch $@
 
-frontend/dist/index.html: frontend/node_modules/.ready $(WEB_SOURCES)
+# A file that stays the same keeps its time: most changes of the backend build no pages.
+.PHONY: missing
+frontend/node_modules/.api: frontend/node_modules/.ready $(API_SOURCES) $(if $(filter-out $(wildcard $(API)),$(API)),missing)
+	@$(WITH_NODE) cd frontend && npm run --silent api
+	@touch $@
+
+$(API): frontend/node_modules/.api
+	@:
+
+frontend/dist/index.html: frontend/node_modules/.ready $(API) $(WEB_SOURCES)
 	@echo "==> building the pages"
 	@$(WITH_NODE) cd frontend && npm run --silent build
 	@touch $@

@@ -12,7 +12,7 @@ from setuptools.errors import SetupError
 
 ROOT = Path(__file__).resolve().parent
 FOLDERS = {"frontend/dist": "backend/pages", "site": "backend/help", "alembic": "backend/migrations"}
-"""Folder of the checkout -> folder of the wheel, where `backend/files.py` finds it."""
+"""Folder of the checkout -> folder of the wheel, where `backend/platform/files.py` finds it."""
 
 
 class BuildPy(build_py):
@@ -24,9 +24,9 @@ class BuildPy(build_py):
         if self.editable_mode:
             return
         if not (ROOT / "frontend/dist/index.html").is_file():
-            raise SetupError("the pages are not built: run `make wheel`, or `npm run build` in frontend")
+            raise SetupError("the pages are not built: run `make wheel`")
         if not (ROOT / "site/index.html").is_file():
-            raise SetupError("the documentation is not built: run `make wheel`, or `mkdocs build`")
+            raise SetupError("the documentation is not built: run `make wheel`")
         for source, target in FOLDERS.items():
             copy = Path(self.build_lib) / target
             shutil.rmtree(copy, ignore_errors=True)  # names of former builds' files hold other hashes

@@ -8,7 +8,7 @@ from alembic.autogenerate.api import AutogenContext
 from backend.db import Base
 from backend.db.base import UtcDateTime
 from backend.db.engine import make_engine
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 
 def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | bool:

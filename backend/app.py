@@ -13,12 +13,11 @@ from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.routing import BaseRoute
 
-from backend import __version__, files, health
-from backend.artifacts import ArtifactStore
-from backend.audit.requests import record_change
-from backend.auth import endpoints as auth
-from backend.auth.oidc import endpoints as oidc
-from backend.auth.state import AuthState
+from backend import __version__
+from backend.access.audit.requests import record_change
+from backend.access.auth import endpoints as auth
+from backend.access.auth.oidc import endpoints as oidc
+from backend.access.auth.state import AuthState
 from backend.db.engine import make_engine
 from backend.external.files import uploads_of
 from backend.http import docs, errors, frontend, openapi
@@ -34,15 +33,18 @@ from backend.http.parameters import refuse_unknown
 from backend.http.routing import HttpMethods
 from backend.http.security import SecurityMiddleware
 from backend.http.transfer import CompressionMiddleware, LargeResponses
-from backend.instruments import ServiceCollector
-from backend.live import gameplay
-from backend.play import stream as play_stream
+from backend.platform import files
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.settings import Settings
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import Subscription
-from backend.settings import Settings
+from backend.replays.live import gameplay
+from backend.replays.play import stream as play_stream
+from backend.upkeep import health
+from backend.upkeep.instruments import ServiceCollector
 
 if TYPE_CHECKING:
-    from backend.auth.oidc.provider import Provider
+    from backend.access.auth.oidc.provider import Provider
 
 
 _FIRST = (
@@ -166,16 +168,18 @@ def _hosts(settings: Settings) -> list[str]:
 def _provider(settings: Settings) -> "Provider | None":
     if settings.oidc_issuer is None:
         return None
-    from backend.auth.oidc.provider import Provider  # loads Authlib, which few installations need
+    from backend.access.auth.oidc.provider import Provider  # loads Authlib, which few installations need
 
     return Provider(settings)
 
 
 def find_resources() -> dict[str, APIRouter]:
     """The router of each resource, by the name of its package, which has an `endpoints.py`."""
-    names = {path.parent.name for path in Path(__file__).parent.glob("*/endpoints.py")}
-    order = (*_FIRST, *sorted(names - set(_FIRST)))
-    return {name: import_module(f"backend.{name}.endpoints").router for name in order}
+    backend = Path(__file__).parent
+    folders = {path.parent.name: path.parent for path in backend.rglob("endpoints.py")}
+    order = (*_FIRST, *sorted(folders.keys() - set(_FIRST)))
+    packages = {name: ".".join(folders[name].relative_to(backend).parts) for name in order}
+    return {name: import_module(f"backend.{package}.endpoints").router for name, package in packages.items()}
 
 
 @cache

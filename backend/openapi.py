@@ -5,7 +5,7 @@ import sys
 import tempfile
 
 from backend.app import create_app
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from backend.app import create_app
 from backend.http.connections import HttpConnection, WebSocketConnection
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 KEEP_ALIVE_S = 8
 """How long an idle connection stays open: longer than clients keep theirs (httpx: 5 s). Else a request sent

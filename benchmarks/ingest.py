@@ -10,9 +10,9 @@ import numpy as np
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db.engine import writing
-from backend.hosts import service as hosts
-from backend.runs import service as runs
-from backend.settings import Settings
+from backend.fleet.hosts import service as hosts
+from backend.platform.settings import Settings
+from backend.runs.runs import service as runs
 from backend.specs.events import AnyEvent, PointsEvent, ReportEvent, StartedEvent
 from backend.specs.run import parse_run_spec
 from workers.engine.training.event_log import EventLog

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import typer
 from starlette.responses import FileResponse, Response
 
-from backend.artifacts import ArtifactStore
+from backend.analysis.metrics import tfevents
+from backend.analysis.metrics.chunks import CHUNK_ROWS, Columns, decode, encode
 from backend.http.streaming import send_file
-from backend.metrics import tfevents
-from backend.metrics.chunks import CHUNK_ROWS, Columns, decode, encode
+from backend.platform.artifacts import ArtifactStore
 
 SIZES = (20, 256, CHUNK_ROWS)
 """Rows: a live series' last second, an open chunk, a closed chunk."""

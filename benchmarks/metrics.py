@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository, service
+from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.chunks import Array
+from backend.analysis.metrics.grouping import Spread
 from backend.db.engine import reading, writing
-from backend.metrics import repository, service
-from backend.metrics.charts import Axes
-from backend.metrics.chunks import Array
-from backend.metrics.grouping import Spread
-from backend.retention.repository import database_bytes
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
+from backend.upkeep.retention.repository import database_bytes
 
 METRIC = "loss/value"
 N_POINTS = 100_000

@@ -6,12 +6,12 @@ from time import perf_counter
 
 from sqlalchemy import Engine
 
-from backend.comparisons import run_groups
+from backend.analysis.comparisons import run_groups
 from backend.db import Series
 from backend.db.engine import reading, writing
-from backend.runs import listing, repository, service
-from backend.runs.filters import Node
-from backend.runs.schemas import RunOut, RunPage
+from backend.runs.runs import listing, repository, service
+from backend.runs.runs.filters import Node
+from backend.runs.runs.schemas import RunOut, RunPage
 from backend.specs.run import parse_run_spec
 
 N_RUNS = 10_000

@@ -8,9 +8,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend.db import migrate
 from backend.db.engine import make_engine, reading
-from backend.hosts import repository as hosts
-from backend.runs import repository as runs
-from backend.settings import Settings, sqlite_url
+from backend.fleet.hosts import repository as hosts
+from backend.platform.settings import Settings, sqlite_url
+from backend.runs.runs import repository as runs
 from benchmarks import ingest as bench_ingest
 from benchmarks import metrics as series
 from benchmarks import runs as lists

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import fail
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation
 
 if TYPE_CHECKING:
-    from backend.backup.archive import BackupManifest
+    from backend.upkeep.backup.archive import BackupManifest
 
 _SHOWN_TOKENS = 20
 _SHOWN_VALUES = 10
@@ -24,7 +24,7 @@ def backup(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
 ) -> None:
     """Write the database and the artifacts to one file, while the installation runs."""
-    from backend.backup import service
+    from backend.upkeep.backup import service
     from callboard.display import counted
 
     with _errors():
@@ -77,7 +77,7 @@ def restore(
     ] = False,
 ) -> None:
     """Restore a backup into an empty installation, on SQLite or PostgreSQL. Sessions and tokens end."""
-    from backend.backup import service
+    from backend.upkeep.backup import service
     from callboard.display import counted
 
     settings = Settings()
@@ -108,7 +108,7 @@ def restore(
 @contextmanager
 def _errors() -> Iterator[None]:
     """Report an expected error in one line. A request to end removes what is half written."""
-    from backend.backup.archive import BackupError
+    from backend.upkeep.backup.archive import BackupError
 
     former = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

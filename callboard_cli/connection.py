@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
 from callboard_cli import fail, printable

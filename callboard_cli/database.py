@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import CommandGroup, fail
 
 NO_DATABASE = "correct CALLBOARD_HOME or CALLBOARD_DATABASE_URL, or create it with `callboard db upgrade`"

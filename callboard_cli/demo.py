@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.states import ENDED, RunState
 from callboard_cli.run_directory import load_spec
 
@@ -36,9 +36,9 @@ def add_demo_run(settings: Settings) -> None:
 
     Completes what a killed start has begun, but for videos once the run has ended.
     """
-    from backend.artifacts import ArtifactStore
     from backend.coordination.context import Context
     from backend.db.engine import make_engine
+    from backend.platform.artifacts import ArtifactStore
     from backend.pubsub.bus import Bus
 
     class SilentBus(Bus):
@@ -58,7 +58,7 @@ def add_demo_run(settings: Settings) -> None:
 def begin(context: "Context") -> bool:
     """Create the run if the installation is empty; returns whether it is still to be recorded."""
     from backend.coordination import claims
-    from backend.runs import service as runs
+    from backend.runs.runs import service as runs
 
     with context.writing() as session:
         if not runs.has_any(session) and not runs.deleted_among(session, [DEMO_RUN]):
@@ -73,7 +73,7 @@ def begin(context: "Context") -> bool:
 
 def record(context: "Context") -> None:
     """Record its log, replays and videos."""
-    from backend.episodes import service as episodes
+    from backend.replays.episodes import service as episodes
     from workers.recorder import Recorder
 
     folder = context.run_dir(DEMO_RUN)

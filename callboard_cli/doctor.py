@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
-from backend import files
-from backend.settings import Settings
+from backend.platform import files
+from backend.platform.settings import Settings
 from callboard_cli import fail, variables
 from callboard_cli.database import NO_DATABASE, missing_file
 
@@ -145,8 +145,8 @@ def _without_password(url: str) -> str:
 
 
 def _artifacts(settings: Settings) -> str:
-    from backend.artifacts import ArtifactStore
     from backend.db.base import new_id
+    from backend.platform.artifacts import ArtifactStore
 
     where = _without_password(settings.artifacts)
     if settings.artifacts_url is None:
@@ -202,7 +202,7 @@ def _worker(settings: Settings) -> str:
 
     from backend.db.clock import database_now
     from backend.db.engine import make_engine, reading
-    from backend.hosts import service as hosts
+    from backend.fleet.hosts import service as hosts
     from workers.host_facts import known_worker_id
 
     _database(settings)  # the query needs the latest schema

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.states import ENDED, RunState
 from callboard_cli import fail
 from callboard_cli.database import upgrade
@@ -40,8 +40,8 @@ def import_run(
         raise fail(f"run_directory: {run_directory} contains no attempt")
     from backend.coordination import claims
     from backend.coordination.context import Context
-    from backend.errors import Invalid
-    from backend.runs import service as runs
+    from backend.platform.errors import Invalid
+    from backend.runs.runs import service as runs
     from workers.host_files import COMPRESSED, decompress
     from workers.recorder import Recorder
 
@@ -76,7 +76,7 @@ def import_run(
 def _give_up(context: "Context", run_id: str) -> None:
     """End a run that is recorded in part: else its lease would expire, and a worker train it."""
     from backend.coordination import claims
-    from backend.runs import service as runs
+    from backend.runs.runs import service as runs
 
     with context.writing() as session:
         run = runs.get(session, run_id, for_update=True)
@@ -87,8 +87,8 @@ def _give_up(context: "Context", run_id: str) -> None:
 def _resume_attempt(context: "Context", run_id: str, number: int) -> None:
     """Set the checkpoint that an attempt resumed from, according to its log; by now its file may have been
     removed. An attempt that ended before it started supersedes nothing."""
-    from backend.checkpoints import service as checkpoints
     from backend.coordination import claims
+    from backend.runs.checkpoints import service as checkpoints
     from backend.specs.events import StartedEvent
     from workers.engine.training.event_log import read_frames
 

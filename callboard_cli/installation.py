@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import IO
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import fail
 from callboard_cli.database import database_digest
 

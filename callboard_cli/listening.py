@@ -8,7 +8,7 @@ from time import sleep
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.problems import quoted
 from callboard_cli import fail
 
@@ -54,7 +54,7 @@ def refuse_open_bind(settings: Settings) -> None:
     """
     from sqlalchemy.exc import OperationalError
 
-    from backend.auth import repository as auth
+    from backend.access.auth import repository as auth
     from backend.db.engine import opened, reading
 
     if settings.binds_loopback:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from backend import __version__
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.problems import message_of
 from callboard_cli import (
     CommandGroup,

@@ -11,8 +11,8 @@ import httpx
 import typer
 from ulid import ULID
 
-from backend.principals import Role
-from backend.settings import Settings
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from callboard_cli import BAD_INPUT, fail, printable
 from callboard_cli.home import make_home
 from callboard_cli.installation import Installation

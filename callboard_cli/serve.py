@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import fail, require_engine
 from callboard_cli.database import refuse_unknown_schema, require_schema
 from callboard_cli.home import make_home
@@ -120,7 +120,7 @@ def limit_memory_arenas() -> None:
 
 
 def _settings() -> Settings:
-    from backend import logging
+    from backend.platform import logging
 
     settings = Settings()
     logging.configure(settings)
@@ -167,7 +167,7 @@ def await_name(settings: Settings) -> None:
 
     from backend.db.clock import database_now
     from backend.db.engine import opened, reading
-    from backend.hosts import service as hosts
+    from backend.fleet.hosts import service as hosts
     from workers.host_facts import worker_id
 
     try:

@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from sqlalchemy import make_url
 
-from backend.settings import socket_url
+from backend.platform.settings import socket_url
 
 PING_TIMEOUT_S = 1.0
 _START_TIMEOUT_S = 120.0

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from backend.principals import EXTERNAL_RUNS, Role
-from backend.settings import Settings
+from backend.platform.principals import EXTERNAL_RUNS, Role
+from backend.platform.settings import Settings
 from backend.specs.problems import message_of, quoted
 from callboard_cli import CommandGroup, fail
 from callboard_cli.database import require_schema, upgrade
@@ -46,7 +46,7 @@ def create(
     ] = None,
 ) -> None:
     """Create a token; it is shown only once."""
-    from backend.tokens.schemas import TokenRequest
+    from backend.access.tokens.schemas import TokenRequest
 
     try:
         name = TokenRequest(name=name.strip()).name
@@ -70,7 +70,7 @@ def create_token(
     scope: str | None = None,
 ) -> str | None:
     """Create a token; None if there is no such user."""
-    from backend.auth import service as auth
+    from backend.access.auth import service as auth
     from backend.db.engine import opened, writing
 
     require_schema(settings)
@@ -84,11 +84,11 @@ def password(
     ] = False,
 ) -> None:
     """Set the owner's password: typed twice at a terminal, else the first line of standard input."""
-    from backend.auth import repository
-    from backend.auth import service as auth
-    from backend.auth.passwords import MAX_CHARACTERS, hash_password, require_uncommon
+    from backend.access.auth import repository
+    from backend.access.auth import service as auth
+    from backend.access.auth.passwords import MAX_CHARACTERS, hash_password, require_uncommon
     from backend.db.engine import opened, reading, writing
-    from backend.errors import Invalid
+    from backend.platform.errors import Invalid
 
     settings = Settings()
     if if_unset:

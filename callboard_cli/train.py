@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ulid import ULID
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs import machine_faults
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.extras import PACKAGES, install_command, installed

@@ -15,10 +15,10 @@ import httpx
 import typer
 from sqlalchemy.exc import SQLAlchemyError
 
-from backend.auth import service as auth
+from backend.access.auth import service as auth
 from backend.db.engine import make_engine, opened, reading, writing
-from backend.hosts import service as hosts
-from backend.settings import Settings
+from backend.fleet.hosts import service as hosts
+from backend.platform.settings import Settings
 from callboard_cli import fail, servers
 from callboard_cli.children import ServiceProcess
 from callboard_cli.database import require_schema, upgrade

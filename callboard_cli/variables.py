@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import typer
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 MIN_SIMILARITY = 0.9
 """Ratio of difflib from which a name is a misspelt setting; others may belong to other programs."""

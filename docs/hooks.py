@@ -22,7 +22,7 @@ from mkdocs.utils import get_relative_url
 
 import callboard
 from backend.app import create_app
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from callboard_cli.main import app
@@ -274,7 +274,7 @@ def settings() -> str:
     rows += [(f"`{name}`", meaning, default) for name, (meaning, default) in OTHER_VARIABLES.items()]
     return (
         "# Installation settings\n\n"
-        "Generated, mostly from `backend/settings.py`. Each is an environment variable.\n\n"
+        "Generated, mostly from `backend/platform/settings.py`. Each is an environment variable.\n\n"
         + _table(("variable", "meaning", "default"), rows)
     )
 

@@ -11,7 +11,7 @@ class AllowedImports(Contract):
     """Modules of a package import directly only what is listed, or below it.
 
     Options:
-        packages: the packages; in these names, "*" stands for one level of names.
+        packages: the packages; in these names, "*" stands for one level of names, "**" for one or more.
         except_modules: packages and modules below them that the contract does not cover.
         allowed: packages and modules that they may import.
         exceptions: single imports, as "importer -> imported".
@@ -51,5 +51,5 @@ class AllowedImports(Contract):
 def _pattern(names: object) -> re.Pattern[str]:
     """Matches these modules, and those below them."""
     assert isinstance(names, set | frozenset)
-    parts = "|".join(re.escape(name).replace(r"\*", "[^.]+") for name in names)
+    parts = "|".join(re.escape(name).replace(r"\*\*", ".+").replace(r"\*", "[^.]+") for name in names)
     return re.compile(rf"(?:{parts})(?:\..+)?")

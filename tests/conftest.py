@@ -7,12 +7,12 @@
 - `redis_url`: a real Redis, emptied before the test.
 - `s3_url`: a folder of its own on a real S3 server.
 - `browser`: a headless Chromium.
-- `service`: the web service on a port of its own, on `database_url` and `redis_url`; `service.client` is an
-  HTTP client logged in as admin, `service.engine` its database, `service.artifacts` its files,
-  `service.client_as(role)` a script with a token of that role.
+- `service`: the web service in this process, on `database_url` and `redis_url`; `service.client` is an HTTP
+  client logged in as admin, `service.engine` its database, `service.artifacts` its files,
+  `service.client_as(role)` a script with a token of that role. `service.url` starts a server.
 - `sqlite_service`: the same on SQLite only, for what does not depend on the database.
 
-`tests/long.txt` and `tests.support.stages` say which stage runs a test.
+`make test` runs the tests without the marks `long` and `benchmark`, `make test-long` those marked `long`.
 """
 
 import os
@@ -41,7 +41,6 @@ from tests.support.databases import (
     postgres_server,
     short_folder,
 )
-from tests.support.stages import STAGES, stage_of
 from tests.support.waiting import PATIENCE_S, await_worker_threads
 
 if TYPE_CHECKING:
@@ -82,12 +81,10 @@ STARTS_PROCESSES = {"service", "browser", "learning", "long", "benchmark"}
 
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.service)]
 
-TESTS = Path(__file__).parent
-LONG = TESTS / "long.txt"
 ON_BOTH_DATABASES = re.compile(
-    r"tests/(backend/(db|jobs)/|.*/test_repository\.py|backend/metrics/test_(charts|seed_groups)\.py"
-    r"|backend/runs/test_lineage\.py"
-    r"|workers/test_(claims|recorder)\.py|backend/backup/test_service\.py::test_restored_installation)"
+    r"tests/(backend/(db|fleet/jobs)/|.*/test_repository\.py|backend/runs/runs/test_lineage\.py"
+    r"|backend/analysis/metrics/test_(charts|seed_groups)\.py|backend/coordination/test_claims\.py"
+    r"|workers/test_recorder\.py)"
 )
 """Where SQL is the subject: `make test` runs these on PostgreSQL as well as on SQLite."""
 
@@ -111,36 +108,18 @@ sys.addaudithook(_refuse_processes)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--stage", choices=STAGES, help="run this stage only")
     parser.addoption(
         "--live-minutes", type=float, default=1.0, help="how long the benchmark of live data lasts"
     )
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects by mark
-def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
-    """Mark as `long` what tests/long.txt lists and the PostgreSQL form of tests whose subject is not SQL.
-
-    Then select those of the given stage. Each line of tests/long.txt is the beginning of test ids. One that
-    matches no test is a collection error if all of tests/ was collected.
-    """
-    entries = LONG.read_text().splitlines()
-    matched = set()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `long` the PostgreSQL form of tests whose subject is not SQL; put the browser tests first."""
     for item in items:
-        listed = [entry for entry in entries if item.nodeid.startswith(entry)]
-        matched.update(listed)
-        if listed or (_on_postgresql(item) and not ON_BOTH_DATABASES.match(item.nodeid)):
+        if _on_postgresql(item) and not ON_BOTH_DATABASES.match(item.nodeid):
             item.add_marker(pytest.mark.long)
-    unmatched = [entry for entry in entries if entry not in matched]
-    if unmatched and _collected_all(session):
-        message = "no test id begins with " + ", ".join(unmatched)
-        report = pytest.CollectReport("tests/long.txt", "failed", longrepr=message, result=[])
-        session.config.hook.pytest_collectreport(report=report)
-    stages = [stage_of(item.nodeid, {mark.name for mark in item.iter_markers()}) for item in items]
-    if chosen := session.config.getoption("stage"):
-        others = [item for item, stage in zip(items, stages, strict=True) if stage != chosen]
-        session.config.hook.pytest_deselected(items=others)
-        items[:] = [item for item, stage in zip(items, stages, strict=True) if stage == chosen]
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
 
 
 def _on_postgresql(item: pytest.Item) -> bool:
@@ -148,19 +127,6 @@ def _on_postgresql(item: pytest.Item) -> bool:
     return callspec is not None and "postgresql" in (
         callspec.params.get("database_url"),
         callspec.params.get("own_database_url"),
-    )
-
-
-def _collected_all(session: pytest.Session) -> bool:
-    """Whether all of tests/ was collected, without errors."""
-    config = session.config
-    narrowed = ("ignore", "ignore_glob", "deselect", "lf")
-    return (
-        not session.testsfailed
-        and not any(config.getoption(option, None) for option in narrowed)
-        and any(
-            (config.invocation_params.dir / arg).resolve() in (TESTS, TESTS.parent) for arg in config.args
-        )
     )
 
 
@@ -194,12 +160,20 @@ def no_processes_in_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist=loadgroup`, keep together what `tests.support.scheduling` names."""
-    if config.getvalue("dist") != "loadgroup":
-        return None
-    from tests.support.scheduling import GroupScheduling
+    """With `--dist=loadfile`, run the browser tests as two files, each with one installation and one browser.
 
-    return GroupScheduling(config, log)
+    `xdist_group` marks do nothing: xdist 3.8 writes them to an attribute that pytest 9.2 does not read.
+    """
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return f"browser {len(path) % 2}" if path.startswith("tests/browser/") else path
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -225,9 +199,10 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return migrated_sqlite(tmp_path_factory.mktemp("template"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """One browser for the whole session: Playwright cannot be started again beside its own event loop."""
+    """A browser for a file's tests. Until it ends, Playwright's event loop runs in this thread, where no test
+    can then run another."""
     from tests.support.chromium import chromium
 
     with chromium() as running:

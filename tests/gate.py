@@ -1,209 +1,149 @@
-"""The tests of `make test`, which every change must pass: `python -m tests.gate`.
+"""The tests of `make test`, which every change must pass: `python -m tests.gate [PATH ...]`.
 
-1. tests: all but the browser tests, in three processes, beside `make check`;
-2. browser: the browser tests, with nothing beside them;
-3. retry: the tests that failed, once more, alone in a fresh process.
+All tests but those marked `long` or `benchmark`, in three processes, beside `make check`. If a test process
+crashes, the tests without a result run once more in new processes; a second crash fails. Tests that failed
+run once more, alone in a fresh process, unless `why_no_retry` gives a reason. Those that pass then are named
+at the end: `flaky: ID, ID`.
 
-If a test process crashes, it is printed how, and the tests without a result run once more in fresh processes;
-a second crash fails. If all failed tests pass when retried, the last line names them: `flaky: ID, ID`.
-`why_no_retry` says when no test is retried.
-
-`python -m tests.gate long` runs the tests of `make test-long`: all of them, whatever fails, and none twice.
-At its end it names what failed and the command that repeats it.
-
-One PostgreSQL server, started first, serves all processes of pytest.
+`python -m tests.gate long [PATH ...]` runs the tests of `make test-long`, none twice, whatever fails. It ends
+with the command that repeats what failed. One PostgreSQL server serves all processes.
 """
 
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 from time import gmtime, monotonic, strftime
+from typing import Any
+
+import pytest
 
 from tests.support.databases import POSTGRES_URL, postgres_server
-from tests.support.stages import BROWSER_TESTS
 
 CHECK = ["make", "--no-print-directory", "check"]
-DISTRIBUTED = ["--dist=loadgroup", "--max-worker-restart=0"]
-"""How processes share the tests. None takes the place of one that crashed: pytest-xdist would hand out its
-completed groups again, and wait for their results for ever."""
-STAGES = {
-    "tests": ["--numprocesses=3", *DISTRIBUTED, "--stage=tests"],
-    "browser": ["--stage=browser", *BROWSER_TESTS],
-}
-"""pytest's arguments by stage. The first stage runs beside `CHECK`."""
-LONG = [f"--numprocesses={min((os.cpu_count() or 1) + 2, 8)}", *DISTRIBUTED, "--stage=long"]
-"""These tests wait for other processes about as much as they compute."""
+# Processes take files in order. No process replaces one that crashed: xdist would run completed files again.
+SHARED = ["--dist=loadfile", "--no-loadscope-reorder", "--max-worker-restart=0"]
+GATE = ["--numprocesses=3", *SHARED, "-m", "not long and not benchmark"]
+# These wait for other processes about as much as they compute.
+LONG = [f"--numprocesses={min((os.cpu_count() or 1) + 2, 8)}", *SHARED, "-m", "long and not benchmark"]
 
 MAX_RETRIED = 5
 NEVER_RETRIED = re.compile(
-    r"tests/(backend/coordination/test_claims\.py|workers/test_recorder\.py|backend/db/|.*/test_repository\.py"
-    r"|campaigns/chaos/test_invariants\.py)"
+    r"tests/(backend/coordination/test_claims\.py|workers/test_recorder\.py|backend/db/|.*/test_repository\.py)"
 )
 """Tests whose failure may be a race in the product, which a retry would hide."""
 
+CONSOLE = os.fdopen(os.dup(1), "w", buffering=1)  # standard output, also while pytest captures it
 
-@dataclass(frozen=True)
+
 class Outcome:
-    """The result of one run of pytest, as `tests.support.outcome` records it."""
+    """A pytest plugin that keeps the results of the tests that `run` runs."""
 
-    exit_code: int
-    selected: list[str] = field(default_factory=list)
-    finished: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    """Tracebacks by test id."""
-    broken: list[str] = field(default_factory=list)
-    """Errors of collection."""
-    crashes: list[str] = field(default_factory=list)
-    """How test processes ended that crashed."""
+    def __init__(self) -> None:
+        self.exit_code = 0
+        self.selected: dict[str, None] = {}
+        self.finished: dict[str, None] = {}
+        self.failed: dict[str, None] = {}
+        self.broken: list[str] = []
+        self.crashes: list[str] = []
 
     @property
     def unfinished(self) -> list[str]:
         """The selected tests without a result."""
-        finished = set(self.finished)
-        return [test for test in self.selected if test not in finished]
+        return [test for test in self.selected if test not in self.finished]
+
+    def run(self, arguments: Sequence[str]) -> None:
+        self.exit_code = int(pytest.main([*arguments], plugins=[self]))
+
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self.selected.update(dict.fromkeys(ids))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.broken.append(f"{report.nodeid} could not be collected")
+
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        if error:
+            process = node.gateway._io.popen  # noqa: SLF001 - execnet has no public name for it
+            self.crashes.append(f"a test process crashed with status {process.wait(timeout=60)}: {error}")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            print(f"\nfailed: {report.nodeid}", file=CONSOLE)  # pytest does at its end, which may not come
+            self.failed[report.nodeid] = None
+        if report.when == "teardown":
+            self.finished[report.nodeid] = None
 
 
-def main() -> int:
-    """Run the gate or the long tests; returns the exit code."""
-    os.environ.pop("MAKEFLAGS", None)  # of the make that started this: its job server is not handed on
-    with postgres_server() as os.environ[POSTGRES_URL]:
-        return run_long(LONG) if sys.argv[1:] == ["long"] else run_gate(STAGES, CHECK)
+def run_gate(paths: Sequence[str], check: Sequence[str] = CHECK) -> int:
+    """Run the gate's tests beside the command `check`, then those that failed again; returns an exit code."""
+    outcome = Outcome()
+    with ThreadPoolExecutor() as pool:
+        checking = pool.submit(run_check, check)
+        announce("tests")
+        outcome.run([*GATE, *paths])
+        if outcome.crashes and outcome.unfinished and not outcome.broken:
+            print("; ".join(outcome.crashes))
+            outcome.crashes.clear()
+            for test in outcome.unfinished:
+                outcome.failed.pop(test, None)
+            announce(f"{len(outcome.unfinished)} tests without a result")
+            outcome.run([*GATE, *outcome.unfinished])
+    reason = "check failed" if checking.result() else why_no_retry(outcome)
+    if outcome.failed and not reason:
+        announce("retry")
+        again = Outcome()
+        again.run(["--numprocesses=1", "--max-worker-restart=0", *outcome.failed])
+        passed = not again.exit_code and again.finished.keys() == outcome.failed.keys()
+        reason = None if passed else "a test failed twice"
+    if reason or outcome.failed:
+        print(f"make test: {reason}" if reason else f"flaky: {', '.join(outcome.failed)}")
+    return 1 if reason else 0
 
 
-def run_long(arguments: Sequence[str]) -> int:
-    """Run all of these tests; returns an exit code."""
-    _announce("long")
-    outcome = run_pytest(arguments)
-    for reason in outcome.broken + outcome.crashes:
-        print(reason)
-    if outcome.failed:
-        print(
-            f"{len(outcome.failed)} failed; repeat them with\n  .venv/bin/pytest {shlex.join(outcome.failed)}"
-        )
-    return outcome.exit_code
-
-
-def run_gate(stages: dict[str, list[str]], check: Sequence[str]) -> int:
-    """Run `stages`, the first beside the command `check`, then retry failed tests; returns an exit code."""
-    outcomes: list[Outcome] = []
-    with subprocess.Popen(check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as checking:
-        reporting = Thread(target=_report_check, args=[checking], daemon=True)
-        try:
-            _announce("check")
-            reporting.start()
-            for name, arguments in stages.items():
-                _announce(name)
-                outcomes.append(run_stage(arguments))
-                reporting.join()
-                if checking.returncode:
-                    return _failed("check failed")
-                if outcomes[-1].exit_code and (reason := why_no_retry(outcomes)):
-                    return _failed(f"{name} failed; not retried: {reason}")
-        finally:
-            checking.terminate()
-    return _retry(outcomes)
-
-
-def run_stage(arguments: Sequence[str]) -> Outcome:
-    """Run pytest; after the crash of a test process, run the tests without a result once more."""
-    outcome = run_pytest(arguments)
-    if outcome.broken or not outcome.crashes or not outcome.unfinished:
-        return outcome
-    print(f"crashed: {'; '.join(outcome.crashes)}")
-    _announce(f"{len(outcome.unfinished)} tests without a result")
-    with TemporaryDirectory(prefix="gate-") as folder:
-        names = Path(folder) / "tests.txt"
-        names.write_text("\n".join(outcome.unfinished))
-        options = [argument for argument in arguments if argument.startswith("-")]
-        again = run_pytest([*options, f"@{names}"])
-    crashed = set(outcome.unfinished)
-    failed = {test: error for test, error in outcome.failed.items() if test not in crashed} | again.failed
-    return Outcome(
-        1 if failed and again.exit_code in (0, 1) else again.exit_code,
-        outcome.selected,
-        outcome.finished + again.finished,
-        failed,
-        again.broken,
-        again.crashes,
-    )
-
-
-def run_pytest(arguments: Sequence[str]) -> Outcome:
-    """Run pytest in a new process that prints as usual."""
-    with TemporaryDirectory(prefix="gate-") as folder:
-        path = Path(folder) / "outcome.json"
-        plugin = ["-p", "tests.support.outcome", f"--outcome={path}"]
-        exit_code = subprocess.run(
-            [sys.executable, "-m", "pytest", *plugin, *arguments], check=False
-        ).returncode
-        recorded = json.loads(path.read_text()) if path.exists() else {"broken": ["no outcome was recorded"]}
-    return Outcome(exit_code, **recorded)
-
-
-def why_no_retry(outcomes: Sequence[Outcome]) -> str | None:
-    """The reason why the failed tests of `outcomes` may not be retried, None if they may.
-
-    They may if every run was whole (it ended by itself, no test process crashed twice, each selected test
-    has a result), at most `MAX_RETRIED` tests failed, and none of them matches `NEVER_RETRIED`.
-    """
-    failed = [test for outcome in outcomes for test in outcome.failed]
-    for outcome in outcomes:
-        if reasons := outcome.broken + outcome.crashes:
-            return "; ".join(reasons)
-        if outcome.exit_code != (1 if outcome.failed else 0):
-            return f"pytest ended with exit code {outcome.exit_code}"
-        if missing := len(outcome.unfinished):
-            return f"{missing} selected tests have no result"
-    if len(failed) > MAX_RETRIED:
-        return f"{len(failed)} tests failed, at most {MAX_RETRIED} are retried"
-    if races := [test for test in failed if NEVER_RETRIED.match(test)]:
-        return f"a failure of {', '.join(races)} may be a race in the product"
+def why_no_retry(outcome: Outcome) -> str | None:
+    """Why failed tests are not retried; None if nothing else went wrong and each of them may be."""
+    if reasons := outcome.broken + outcome.crashes:
+        return "; ".join(reasons)
+    if missing := len(outcome.unfinished):
+        return f"{missing} selected tests have no result"
+    if outcome.exit_code not in ((0, 1) if outcome.failed else (0,)):
+        return f"pytest ended with exit code {outcome.exit_code}"
+    if len(outcome.failed) > MAX_RETRIED:
+        return f"{len(outcome.failed)} tests failed, at most {MAX_RETRIED} are retried"
+    if races := [test for test in outcome.failed if NEVER_RETRIED.match(test)]:
+        return f"not retried, as it may be a race in the product: {', '.join(races)}"
     return None
 
 
-def _retry(outcomes: Sequence[Outcome]) -> int:
-    failed = {
-        test: outcome.failed[test]
-        for outcome in outcomes
-        for test in outcome.selected
-        if test in outcome.failed
-    }
-    if not failed:
-        return 0
-    _announce("retry")
-    again = run_pytest(["--numprocesses=0", *failed])
-    if again.exit_code or set(again.finished) != set(failed):
-        return _failed("a test failed twice")
-    for test, traceback in failed.items():
-        print(f"\n{test} failed at first:\n{traceback}")
-    print(f"flaky: {', '.join(failed)}", flush=True)
-    return 0
-
-
-def _report_check(checking: "subprocess.Popen[str]") -> None:
-    """Print the whole output of `checking` when it ends, with its result."""
+def run_check(command: Sequence[str]) -> int:
+    """Run the command, print all its output when it ends, and return its exit code."""
     began = monotonic()
-    output, _ = checking.communicate()
-    result = "failed" if checking.returncode else "passed"
-    print(f"\n{output}==> check {result} after {monotonic() - began:.0f} s\n", flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    print(f"{done.stdout}==> check ended with {done.returncode}, {monotonic() - began:.0f} s", file=CONSOLE)
+    return done.returncode
 
 
-def _announce(stage: str) -> None:
+def run_long(paths: Sequence[str]) -> int:
+    """Run the long tests; returns an exit code."""
+    outcome = Outcome()
+    announce("long")
+    outcome.run([*LONG, *paths])
+    print(*outcome.broken, *outcome.crashes)
+    if outcome.failed:
+        print(f"{len(outcome.failed)} failed; repeat: .venv/bin/pytest {shlex.join(outcome.failed)}")
+    return outcome.exit_code
+
+
+def announce(stage: str) -> None:
     print(f"==> {stage}, {strftime('%H:%M:%S', gmtime())} UTC", flush=True)
 
 
-def _failed(message: str) -> int:
-    print(f"make test: {message}", flush=True)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    os.environ.pop("MAKEFLAGS", None)  # of the make that started this: its job server is not handed on
+    run, paths = (run_long, sys.argv[2:]) if sys.argv[1:2] == ["long"] else (run_gate, sys.argv[1:])
+    with postgres_server() as os.environ[POSTGRES_URL]:
+        sys.exit(run(paths))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sqlalchemy.orm import Session
 
-from backend.metrics import repository as metrics
+from backend.analysis.metrics import repository as metrics
 from backend.specs.events import AnyEvent, PointsEvent
 
 MAX_LINES_PER_MINUTE = 600

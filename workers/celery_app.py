@@ -21,8 +21,8 @@ from celery.signals import setup_logging, worker_shutting_down
 
 from backend.coordination.context import Context
 from backend.db.changes import host_queue
+from backend.platform.settings import Settings
 from backend.pubsub.bus import celery_url
-from backend.settings import Settings
 from workers import engine, tasks
 from workers.engine_process import ENGINE_COMMAND, MAX_NICENESS
 from workers.host_agent import HostAgent

@@ -20,10 +20,10 @@ import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.db import RemovedFile
-from backend.play import service as play
-from backend.retention import service as retention
-from backend.runs import service as runs
-from backend.storage import service as storage
+from backend.fleet.storage import service as storage
+from backend.replays.play import service as play
+from backend.runs.runs import service as runs
+from backend.upkeep.retention import service as retention
 from workers import host_files
 
 CHECK_INTERVAL_S = 60.0

@@ -18,9 +18,9 @@ from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.coordination.lease_expiry import DatabaseLiveness, expire, since_boot_s
 from backend.coordination.reconciler import Reconciler
 from backend.db.clock import database_now
-from backend.hosts import service as hosts
-from backend.live_settings import service as live_settings
-from backend.runs import service as runs
+from backend.fleet.hosts import service as hosts
+from backend.runs.live_settings import service as live_settings
+from backend.runs.runs import service as runs
 from backend.specs.states import LEASED
 from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread

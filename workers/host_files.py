@@ -12,14 +12,14 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
 from backend.coordination.context import Context
 from backend.db import Attempt
-from backend.retention import service as retention
-from backend.runs import service as runs
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import ArtifactKind
+from backend.runs.runs import service as runs
 from backend.specs.retention import RESUMABLE
 from backend.specs.states import ENDED
-from backend.storage import service as storage
+from backend.upkeep.retention import service as retention
 from workers.engine.training.event_log import read_frames
 
 UNCHANGED_S = 60.0

@@ -21,27 +21,27 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.artifacts import encoded_file, game_file, observations_file, states_file, thumbnail_file
-from backend.branches import service as branches
-from backend.checkpoints import service as checkpoints
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Branch, Episode, Evaluation, Run, StoredSaliency, Video
 from backend.db.job import BRANCH, EVALUATION, GAME, OF_EPISODES, SALIENCY, THUMBNAIL, VIDEO, VIDEO_THUMBNAIL
 from backend.db.start_set import VERIFICATION
-from backend.episodes import service as episodes
-from backend.evaluations import service as evaluations
-from backend.jobs import service as jobs
-from backend.recordings import service as recordings
-from backend.runs import service as runs
-from backend.saliency import service as saliency
+from backend.fleet.jobs import service as jobs
+from backend.platform.artifacts import encoded_file, game_file, observations_file, states_file, thumbnail_file
+from backend.replays.branches import service as branches
+from backend.replays.episodes import service as episodes
+from backend.replays.recordings import service as recordings
+from backend.replays.saliency import service as saliency
+from backend.replays.videos import service as videos
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.evaluations import service as evaluations
+from backend.runs.runs import service as runs
+from backend.runs.starts import service as starts
 from backend.specs import machine_faults
 from backend.specs.branches import BranchOutcome
 from backend.specs.play import PlaySetup
 from backend.specs.protocols import starts_protocol
 from backend.specs.saliency import SaliencyMap
 from backend.specs.start_sets import StartSetContent
-from backend.starts import service as starts
-from backend.videos import service as videos
 from workers import resume
 from workers.engine.files import file_sha256
 from workers.engine_process import ENGINE_COMMAND, EngineProcess

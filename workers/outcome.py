@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from backend.coordination import claims
 from backend.db import Run
-from backend.runs.service import LogLevel
+from backend.runs.runs.service import LogLevel
 from backend.specs import machine_faults
 from backend.specs.events import EndedEvent
 from backend.specs.states import RunState

@@ -18,10 +18,10 @@ from time import monotonic
 import structlog
 from redis import Redis, RedisError
 
-from backend.artifacts import StoreUnavailable
 from backend.coordination.context import TRANSIENT_ERRORS, Context
-from backend.play import service as play
+from backend.platform.artifacts import StoreUnavailable
 from backend.pubsub.bus import PLAY_PREFIX, PLAYER_EXPIRES_S, play_channel
+from backend.replays.play import service as play
 from backend.specs.play import Pause, PlaySetup
 from backend.specs.recordings import FRAME, GAME_REPORT, REPORT, GamePlayed, GameStarted
 from workers import resume

@@ -12,20 +12,20 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
-from backend.checkpoints import service as checkpoints
+from backend.analysis.metrics import repository as metrics
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Run
 from backend.db.clock import database_now
-from backend.episodes import service as episodes
-from backend.evaluations import service as evaluations
-from backend.live_settings import service as live_settings
-from backend.metrics import repository as metrics
-from backend.retention import service as retention
-from backend.runs import service as runs
+from backend.platform.artifacts import ArtifactKind
+from backend.replays.episodes import service as episodes
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.evaluations import service as evaluations
+from backend.runs.live_settings import service as live_settings
+from backend.runs.runs import service as runs
 from backend.specs import events
 from backend.specs.states import RunState
+from backend.upkeep.retention import service as retention
 from workers.bounds import Bounds
 from workers.engine.training.event_log import read_frames, tail_is_damaged
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import structlog
 
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
-from backend.runs import service as runs
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import service as runs
 from backend.specs.events import CheckpointSavedEvent, ReportEvent
 from workers.engine.files import file_sha256
 from workers.engine.training.event_log import LogGap, is_damaged, read_frames, tail_is_damaged

@@ -9,20 +9,20 @@ from uuid import uuid4
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Checkpoint, Episode, Run, Video
-from backend.retention import service as retention
-from backend.runs import service as runs
+from backend.platform.artifacts import ArtifactKind
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import service as runs
+from backend.runs.starts import service as starts
 from backend.specs.events import EndedEvent
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.start_sets import STARTS_FILE
 from backend.specs.states import RunState
-from backend.starts import service as starts
+from backend.upkeep.retention import service as retention
 from workers import recovered_checkpoints
 from workers.engine.files import file_sha256, replacing
 from workers.engine_process import ProcessIdentity

@@ -17,12 +17,12 @@ from typing import TypeVar
 import structlog
 from sqlalchemy.orm import Session
 
-from backend.artifacts import StoreUnavailable
 from backend.coordination import claims
 from backend.coordination.claims import Claim, Superseded
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.db import Run
-from backend.runs import service as runs
+from backend.platform.artifacts import StoreUnavailable
+from backend.runs.runs import service as runs
 from backend.specs import machine_faults
 from backend.specs.commands import ChangeSettings, Stop, Watch
 from backend.specs.events import EndedEvent

@@ -14,15 +14,15 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository as metrics
 from backend.coordination import repository
 from backend.db import Attempt, Checkpoint, Run
 from backend.db.base import storable
 from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.external import service as external
-from backend.hosts import service as hosts
-from backend.metrics import repository as metrics
-from backend.runs import service as runs
+from backend.fleet.hosts import service as hosts
+from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState

@@ -10,10 +10,10 @@ from typing import TypeVar
 from sqlalchemy import Engine, exc
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactStore
 from backend.db import engine as database
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.settings import Settings
 from backend.pubsub.bus import Bus
-from backend.settings import Settings
 
 T = TypeVar("T")
 

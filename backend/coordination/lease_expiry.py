@@ -8,7 +8,7 @@ import structlog
 from backend.coordination import claims, repository
 from backend.coordination.context import Context
 from backend.coordination.periodic import PeriodicThread
-from backend.play import service as play
+from backend.replays.play import service as play
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,8 @@ import structlog
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.coordination.periodic import PeriodicThread
-from backend.studies import service as studies
-from backend.sweeps import service as sweeps
+from backend.experiments.studies import service as studies
+from backend.experiments.sweeps import service as sweeps
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Attempt, Checkpoint, CleanUp, Episode, Evaluation, Host, Run
 from backend.db.json_values import json_text
-from backend.hosts.repository import CLAIM_ORDER
+from backend.fleet.hosts.repository import CLAIM_ORDER
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.extras import missing_extras
 from backend.specs.states import LEASED, RunState

@@ -10,9 +10,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, event, inspect, text
 
-from backend import files
 from backend.db.base import Base
 from backend.db.engine import make_engine
+from backend.platform import files
 
 UPGRADE_LOCK = 7_163_041
 """PostgreSQL advisory lock: if several processes start simultaneously, one of them upgrades."""

@@ -30,7 +30,7 @@ class PlaySession(Base):
     source: Mapped[dict[str, Any] | None] = mapped_column(CheckedJson(PlayedFrom | None))
     """The episode from which its games go on."""
     moment: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
-    """Compressed JSON of `backend.play.sources.Beginning`, until the session has ended."""
+    """Compressed JSON of `backend.replays.play.sources.Beginning`, until the session has ended."""
     state: Mapped[str] = mapped_column(String(20))
     """`queued`, `running` or `ended`."""
     end_reason: Mapped[str | None] = mapped_column(Text)
@@ -97,6 +97,6 @@ class RecordingPart(Base):
     first_step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """Number of its first decision, from 0."""
     content: Mapped[bytes] = mapped_column(LargeBinary)
-    """Compressed JSON of `backend.recordings.service.Part`."""
+    """Compressed JSON of `backend.replays.recordings.service.Part`."""
     sha256: Mapped[str] = mapped_column(String(64))
     """SHA-256 of the content."""

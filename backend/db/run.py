@@ -28,7 +28,7 @@ RESTORABLE_S = 3600.0
 
 
 class Run(Base):
-    """A run. `state` changes only in `backend.runs.service.transition`."""
+    """A run. `state` changes only in `backend.runs.runs.service.transition`."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -50,7 +50,7 @@ class Run(Base):
     spec: Mapped[dict[str, Any]] = mapped_column(
         CheckedJson(dict[str, Any]).with_variant(JSONB(), "postgresql")
     )
-    """The whole RunSpec, defaults included; of an external run, see `backend.specs.external`.
+    """The whole RunSpec, defaults included; of an external run, see `backend.runs.runs.external_spec`.
 
     Filters read it in every row: jsonb is not parsed for that.
     """

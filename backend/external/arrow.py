@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backend.errors import Invalid
+from backend.analysis.metrics.chunks import Array, Columns, joined, select_rows
 from backend.external.columns import PointColumns
 from backend.external.schemas import MAX_METRIC, MAX_ROWS, MAX_STEPS, MAX_WALL_TIME_S, METRIC_NAME
-from backend.metrics.chunks import Array, Columns, joined, select_rows
+from backend.platform.errors import Invalid
 from backend.specs.problems import quoted
 
 _TYPES = {"agent_steps": pa.int64(), "frames": pa.int64(), "wall_time_s": pa.float64(), "value": pa.float64()}

@@ -7,10 +7,10 @@ from typing import TypeVar
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from backend.errors import Invalid
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics.chunks import Array, Columns, joined, n_rows, select_rows
 from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
-from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.chunks import Array, Columns, joined, n_rows, select_rows
+from backend.platform.errors import Invalid
 from backend.specs.problems import explain_in, problems_of
 
 B = TypeVar("B", bound=BaseModel)

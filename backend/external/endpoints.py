@@ -7,7 +7,6 @@ from pydantic import GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from backend.errors import Invalid, Problem
 from backend.external import columns, files, service
 from backend.external.schemas import (
     MAX_SEQUENCE,
@@ -28,7 +27,8 @@ from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
-from backend.runs.schemas import RunChanges, RunOut
+from backend.platform.errors import Invalid, Problem
+from backend.runs.runs.schemas import RunChanges, RunOut
 from backend.specs.extras import installed
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted

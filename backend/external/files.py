@@ -7,25 +7,25 @@ from typing import Annotated, Generic, TypeVar
 from fastapi import Depends
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind
-from backend.checkpoints import repository as checkpoint_rows
-from backend.checkpoints import service as checkpoints
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.errors import Invalid, Unavailable
 from backend.external import repository, service
 from backend.external.schemas import CheckpointUpload, CompletedUpload, Stored, VideoUpload
 from backend.external.uploads import Uploads
+from backend.fleet.storage import service as storage
 from backend.http.access import ExternalWriter
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.pages import RunId
 from backend.http.streaming import HashTurn
-from backend.principals import Principal
-from backend.runs import service as runs
-from backend.storage import service as storage
-from backend.videos import repository as video_rows
-from backend.videos import service as videos
+from backend.platform.artifacts import ArtifactKind
+from backend.platform.errors import Invalid, Unavailable
+from backend.platform.principals import Principal
+from backend.replays.videos import repository as video_rows
+from backend.replays.videos import service as videos
+from backend.runs.checkpoints import repository as checkpoint_rows
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import service as runs
 
 MAX_FILES = 1_000
 """Maximum number of a run's checkpoints whose files are stored, and of its videos."""

@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringCo
 
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text, whole
-from backend.specs.known_tags import RunUnit
 from backend.specs.run_fields import ExternalSeed
 from backend.specs.states import RunState
+from callboard.known_tags import RunUnit
 
 MAX_UPLOAD_BYTES = 2**30
 """Maximum size of a file."""

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.analysis.metrics.chunks import Array, Columns, n_rows
 from backend.db import ExternalSource, Run
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
-from backend.errors import Conflict, Forbidden, Invalid
 from backend.external import repository
 from backend.external.columns import EPISODE_LENGTH, PointColumns, in_order, with_frames
 from backend.external.schemas import (
@@ -29,17 +31,15 @@ from backend.external.schemas import (
     SentLine,
     Stored,
 )
-from backend.metrics import repository as metrics
-from backend.metrics.catalogue import EPISODE_RETURN
-from backend.metrics.chunks import Array, Columns, n_rows
-from backend.principals import Principal
-from backend.runs import actions
-from backend.runs import service as runs
-from backend.runs.external import HEARTBEAT_S, describe, require_storable
-from backend.specs.known_tags import is_per_episode, return_metric, run_unit, series_units
+from backend.platform.errors import Conflict, Forbidden, Invalid
+from backend.platform.principals import Principal
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
+from backend.runs.runs.external import HEARTBEAT_S, describe, require_storable
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, RunState
+from callboard.known_tags import is_per_episode, return_metric, run_unit, series_units
 
 ROLLOUT = "rollout/"
 """Section of the metrics that runs are compared by: others never take their room."""

@@ -13,8 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from backend.errors import Conflict, Invalid, Unavailable
 from backend.external.schemas import MAX_UPLOAD_BYTES
+from backend.platform.errors import Conflict, Invalid, Unavailable
 from backend.specs.problems import FieldProblem
 
 MAX_UNFINISHED_BYTES = 2 * MAX_UPLOAD_BYTES

@@ -9,9 +9,9 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from starlette.requests import HTTPConnection
 from starlette.routing import compile_path
 
-from backend.errors import Forbidden, Unauthenticated
 from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER, TICKET, Authenticated, authenticate
-from backend.principals import Principal, Role
+from backend.platform.errors import Forbidden, Unauthenticated
+from backend.platform.principals import Principal, Role
 
 _SESSION = (
     "A browser's session. The cookie alone is not accepted: the page's secret has to come with it, in the "

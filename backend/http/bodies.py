@@ -15,7 +15,6 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.db.deadline import REQUEST_S, Deadline, RequestEnded, applied
-from backend.errors import Invalid, Problem, Unavailable
 from backend.http.access import Guards
 from backend.http.addresses import network_of
 from backend.http.context import context_in
@@ -24,6 +23,7 @@ from backend.http.errors import TooLarge, respond
 from backend.http.json_bounds import MAX_VALUES, excess_of
 from backend.http.limits import crowded
 from backend.http.pages import HEALTH_PATH, SAFE_METHODS
+from backend.platform.errors import Invalid, Problem, Unavailable
 
 MAX_BODY_BYTES = 2 * 2**20
 """Maximum size of a body."""

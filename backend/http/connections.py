@@ -15,6 +15,7 @@ import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 HEAD_TIMEOUT_S = 10.0
 """Timeout of the head of a request, from the start of the connection or the end of the request before it."""
@@ -239,6 +240,13 @@ class WebSocketConnection(_SendTimeout, WebSocketsSansIOProtocol):
         """The client has not answered a ping: close."""
         super().keepalive_timeout()
         self._limit_sending()
+
+    def shutdown(self) -> None:
+        """The server ends: close. Of a client that is closing uvicorn raises, and leaves all others open."""
+        try:
+            super().shutdown()
+        except InvalidState:
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Process what the client has sent, or close if it sends too much."""

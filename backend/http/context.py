@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from backend.principals import Principal
+from backend.platform.principals import Principal
 
 
 class Repeated(Exception):

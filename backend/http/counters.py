@@ -1,6 +1,6 @@
 """Prometheus counters of requests.
 
-Apart from `backend.instruments`, which reads the tables: security counts requests without a database.
+Apart from `backend.upkeep.instruments`, which reads the tables: security counts requests without a database.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest

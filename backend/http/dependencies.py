@@ -19,21 +19,21 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from backend.artifacts import ArtifactStore
 from backend.db.engine import commit, read_session, reading, writing
 from backend.db.series import NEW_SERIES
-from backend.errors import Unauthenticated, Unavailable
-from backend.files import existing_folder
 from backend.http.addresses import address_of
 from backend.http.context import Repeated, RequestContext, context_of
 from backend.http.counters import RequestCounters
 from backend.http.idempotency import repository as idempotency
 from backend.http.limits import WRITE_TIMEOUT_S, Limits
 from backend.http.pages import SAFE_METHODS
-from backend.principals import Principal
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.errors import Unauthenticated, Unavailable
+from backend.platform.files import existing_folder
+from backend.platform.principals import Principal
+from backend.platform.settings import Settings
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import Subscription
-from backend.settings import Settings
 
 COOKIE = "callboard_session"
 """Beginning of the name of the session's cookie; see `cookie_name`."""

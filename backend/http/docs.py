@@ -8,9 +8,9 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 
-from backend.errors import NotFound
 from backend.http.dependencies import PAGE_SECRET_HEADER, AppState
 from backend.http.transfer import JsonDocument
+from backend.platform.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
 

@@ -1,6 +1,6 @@
 """Answers of the expected errors, and of the framework's own, as RFC 9457 problem documents.
 
-The tree is in `backend.errors`. What only HTTP knows is added to it here:
+The tree is in `backend.platform.errors`. What only HTTP knows is added to it here:
 
 Problem
 └── HttpProblem        with a status of its own
@@ -25,12 +25,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from backend.artifacts import StoreUnavailable
 from backend.db.checked_json import DamagedRow
 from backend.db.deadline import REQUEST_S, RequestEnded
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
-from backend.errors import (
+from backend.http.context import request_id_of
+from backend.http.routing import HttpMethods
+from backend.platform.artifacts import StoreUnavailable
+from backend.platform.errors import (
     SECRET_FIELDS,
     Conflict,
     Forbidden,
@@ -43,8 +45,6 @@ from backend.errors import (
     Unauthenticated,
     Unavailable,
 )
-from backend.http.context import request_id_of
-from backend.http.routing import HttpMethods
 from backend.specs.fields import Schema
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain_in, message_of, quoted
 

@@ -14,9 +14,9 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.db import deadline
 from backend.db.deadline import RequestEnded
-from backend.errors import TooMany, Unavailable
-from backend.principals import Principal
-from backend.settings import Settings
+from backend.platform.errors import TooMany, Unavailable
+from backend.platform.principals import Principal
+from backend.platform.settings import Settings
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, APIWebSocketRoute
 from starlette.requests import HTTPConnection
 
-from backend.errors import Invalid
 from backend.http.dependencies import TICKET
+from backend.platform.errors import Invalid
 from backend.specs.problems import MAX_EXPLAINED, unknown_fields
 
 _OF_ALL = ("limit", "cursor", TICKET)

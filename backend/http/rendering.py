@@ -13,7 +13,7 @@ from backend.db.engine import writing
 from backend.http.context import RequestContext
 from backend.http.dependencies import AppState
 from backend.http.streaming import BINARY
-from backend.schemas import Id
+from backend.platform.schemas import Id
 from backend.specs.fields import Schema
 
 T = TypeVar("T")

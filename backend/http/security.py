@@ -13,7 +13,6 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
-from backend.errors import Forbidden, Problem
 from backend.http import cors
 from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.context import start_context
@@ -21,6 +20,7 @@ from backend.http.counters import RequestCounters
 from backend.http.dependencies import COOKIE
 from backend.http.errors import BadRequest, PreconditionFailed, TooLarge, respond
 from backend.http.pages import HEALTH_PATH, SAFE_METHODS
+from backend.platform.errors import Forbidden, Problem
 from backend.specs.problems import quoted
 
 MAX_DRAINED_BYTES = 32 * 2**20

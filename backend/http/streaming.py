@@ -18,11 +18,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from backend.artifacts import ArtifactKind, ArtifactStore
 from backend.http.access import ExternalWriter, Viewer
 from backend.http.dependencies import AppStateDep
 from backend.http.errors import BadRange
 from backend.http.limits import Limits, Slots, Turns
+from backend.platform.artifacts import ArtifactKind, ArtifactStore
 
 BLOCK_BYTES = 256 * 1024
 """A client that takes longer than `connections.SEND_TIMEOUT_S` for one is disconnected."""

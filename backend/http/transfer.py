@@ -17,9 +17,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.errors import Unavailable
 from backend.http.context import request_id_of
 from backend.http.errors import respond
+from backend.platform.errors import Unavailable
 
 MIN_COMPRESSED_BYTES = 1000
 """Shorter responses fit into one packet."""

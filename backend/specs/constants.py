@@ -1,6 +1,6 @@
 """Where a default comes from: a paper's constant, beside the default that uses it.
 
-`python -m backend.specs.constants_page > docs/constants.md` writes the table.
+`python -m backend.runs.catalogue.constants_page > docs/constants.md` writes the table.
 
 Papers, as the sources name them:
 - Mnih 2016: Asynchronous Methods for Deep Reinforcement Learning; sections of its supplement as S7, S8, S9.

@@ -1,18 +1,20 @@
 """Draws the plots of RESULTS.md from the data beside this file: `python docs/measurements/plots.py`."""
 
 import csv
-import json
+import io
 import re
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 IMAGES = HERE.parent / "images"
 COLOURS = ("#2563eb", "#d97706", "#059669", "#7c3aed", "#94a3b8")
+WIDTH_IN, DPI = 7, 192
+"""The width of a page's text, and two pixels for each of a common screen."""
 TRIAL = {
     "ALE/Breakout-v5": "Breakout",
     "ALE/Seaquest-v5": "Seaquest",
@@ -23,10 +25,10 @@ SHARES = ("environment", "choosing", "learning", "rest")
 INTERVALS = {"order statistics, median": "median (shown)", "percentile bootstrap, IQM": "IQM, bootstrap"}
 
 
-def gpu_rows(stage: str) -> list[dict[str, Any]]:
-    """The rows of a stage of the call on a GPU host."""
-    rows: list[dict[str, Any]] = json.loads((HERE / "gpu.json").read_text("utf-8"))["rows"]
-    return [row for row in rows if row["stage"] == stage]
+def gpu_rows(pattern: str) -> list[dict[str, str]]:
+    """The rows of the call on a GPU host whose names match."""
+    with (HERE / "gpu.csv").open(encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if re.fullmatch(pattern, row["row"])]
 
 
 def draw_pong(ax: Axes) -> None:
@@ -41,12 +43,11 @@ def draw_pong(ax: Axes) -> None:
 
 def draw_time_usage(ax: Axes) -> None:
     """Shares of the time of PAAC's rollouts and updates, as in the paper's Figure 2."""
-    rows = [row for row in gpu_rows("throughput") if re.fullmatch(r"paac nature fp32 n_e=\d+", row["row"])]
-    rows.sort(key=lambda row: row["n_e"])
+    rows = sorted(gpu_rows(r"paac nature fp32 n_e=\d+"), key=lambda row: int(row["n_e"]))
     bottom = [0.0] * len(rows)
     for share, colour in zip(SHARES, COLOURS, strict=False):
-        heights = [100 * row["metrics"][f"paac/time_{share}"] for row in rows]
-        ax.bar([str(row["n_e"]) for row in rows], heights, bottom=bottom, color=colour, label=share)
+        heights = [100 * float(row[f"paac/time_{share}"]) for row in rows]
+        ax.bar([row["n_e"] for row in rows], heights, bottom=bottom, color=colour, label=share)
         bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
     ax.legend(fontsize=7, frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.14))
     ax.set(xlabel="environments", ylabel="time, %")
@@ -54,9 +55,7 @@ def draw_time_usage(ax: Axes) -> None:
 
 def draw_rates(ax: Axes) -> None:
     """Agent steps per second beside Stable-Baselines3 on the same GPU."""
-    rates = {
-        row["row"]: row["agent_steps_per_s"] for stage in ("throughput", "peers") for row in gpu_rows(stage)
-    }
+    rates = {row["row"]: float(row["agent_steps_per_s"]) for row in gpu_rows(".+")}
     bars = {
         "PAAC": rates["paac nature bf16 n_e=256"],
         "A2C, SB3": rates["Stable-Baselines3's A2C, 16 environments in subprocesses"],
@@ -70,9 +69,9 @@ def draw_rates(ax: Axes) -> None:
 
 def draw_ga3c(ax: Axes) -> None:
     """GA3C's trainings per second by agents, predictors and trainers."""
-    rows = [row for row in gpu_rows("throughput") if re.fullmatch(r"ga3c nips [\d/]+", row["row"])]
+    rows = gpu_rows(r"ga3c nips [\d/]+")
     names = [row["row"].removeprefix("ga3c nips ") for row in rows]
-    ax.bar(names, [row["updates_per_s"] for row in rows], color=COLOURS[0])
+    ax.bar(names, [float(row["updates_per_s"]) for row in rows], color=COLOURS[0])
     ax.tick_params(axis="x", labelsize=7)
     ax.set(xlabel="$N_A / N_P / N_T$", ylabel="trainings/s")
 
@@ -113,7 +112,10 @@ def draw_coverage(ax: Axes) -> None:
 
 def save(figure: Figure, name: str) -> None:
     """Write a figure, white behind it, to the documentation's images."""
-    figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None}, bbox_inches="tight")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=DPI, bbox_inches="tight")
+    image = Image.open(drawn).convert("RGB").quantize(64, method=Image.Quantize.MAXCOVERAGE, kmeans=3)
+    image.save(IMAGES / f"{name}.png", optimize=True)
     plt.close(figure)
 
 
@@ -123,7 +125,6 @@ def main() -> None:
         "font.size": 9,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "svg.hashsalt": "callboard",
     }
     for name, draw in {
         "results-pong": draw_pong,
@@ -132,10 +133,10 @@ def main() -> None:
         "results-ga3c": draw_ga3c,
         "results-coverage": draw_coverage,
     }.items():
-        figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
+        figure, ax = plt.subplots(figsize=(WIDTH_IN, 2.8), layout="constrained")
         draw(ax)
         save(figure, name)
-    figure, axes = plt.subplots(1, 3, figsize=(8.4, 2.4), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(WIDTH_IN, 2.2), layout="constrained")
     for ax, environment in zip(axes, TRIAL, strict=True):
         draw_trial(ax, environment)
     axes[0].set(ylabel="mean return")

@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from backend.app import create_app, find_resources
 from backend.db import Base
-from backend.settings import Settings
+from backend.platform.settings import Settings
 
 BACKEND = Path(__file__).parents[2] / "backend"
 
@@ -20,10 +20,10 @@ def routes_of(app: FastAPI) -> set[str]:
 
 
 def test_every_package_with_endpoints_is_a_resource(tmp_path: Path) -> None:
-    packages = {path.parent.name for path in BACKEND.glob("*/endpoints.py")}
-    assert set(find_resources()) == packages
+    paths = [path.relative_to(BACKEND.parent).with_suffix("") for path in BACKEND.rglob("endpoints.py")]
+    assert set(find_resources()) == {path.parent.name for path in paths}
     answering = routes_of(create_app(Settings(home=tmp_path)))
-    assert {f"backend.{package}.endpoints" for package in packages} <= answering
+    assert {".".join(path.parts) for path in paths} <= answering
 
 
 def test_every_module_with_a_table_is_imported_with_the_tables() -> None:

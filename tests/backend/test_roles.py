@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 
 from backend.app import OPEN_PATHS
 from backend.http.access import RequireRole
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support import external
 from tests.support.playing import open_session
 from tests.support.routes import addresses

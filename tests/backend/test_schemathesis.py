@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support.artifacts import make_episode
 from tests.support.rows import make_checkpoint, make_run
@@ -54,11 +54,12 @@ def token(service: RunningService, tmp_path: Path) -> str:
     return authorization
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("database_url", "phases", "examples", "least"),
     [
         ("sqlite", "fuzzing", 3, 200),
-        pytest.param("postgresql", "examples,coverage,fuzzing", 3, 1_500, marks=pytest.mark.long),
+        ("postgresql", "examples,coverage,fuzzing", 3, 1_500),
         pytest.param("sqlite", "examples,coverage,fuzzing", 60, 5_000, marks=pytest.mark.benchmark),
         pytest.param("postgresql", "examples,coverage,fuzzing", 60, 5_000, marks=pytest.mark.benchmark),
     ],

@@ -9,6 +9,8 @@ import pytest
 from benchmarks.gpu.arguments import STAGES, parse
 from benchmarks.gpu.results import Results
 
+pytestmark = pytest.mark.long
+
 
 def test_arguments_have_defaults() -> None:
     arguments = parse(["--out", "new"])

@@ -15,6 +15,8 @@ from backend import __version__
 from benchmarks.gpu import bundle
 from benchmarks.gpu.packages import BUNDLED
 
+pytestmark = pytest.mark.long
+
 
 def test_wheels_are_pinned_by_the_constraints() -> None:
     text = "# Pinned.\nFarama_Notifications==0.0.6\npydantic==2.14.3\npydantic_core==2.50.4\n"

@@ -28,6 +28,8 @@ from benchmarks.centred import (
 from benchmarks.trial import Cell
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 CHANGES = {"n_e": 2, "n_w": 1}
 PROGRAM = (
     "import sys; from pathlib import Path; from benchmarks import centred; "
@@ -124,7 +126,6 @@ def test_result_has_the_first_times_at_which_the_target_was_reached() -> None:
     assert result_of_events([]) == Result(0, 0.0, None, None, None, None, None, None)
 
 
-@pytest.mark.long
 def test_killed_search_goes_on_and_has_a_row_for_each_run(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
     log = tmp_path / "tiny" / "n_e-2-n_w-1" / "paac-Catch-v0-full-frame-7" / "attempts" / "1" / "events.log"
@@ -141,7 +142,6 @@ def test_killed_search_goes_on_and_has_a_row_for_each_run(tmp_path: Path) -> Non
     assert run(tmp_path, print, hours=0, plan=tiny) == []
 
 
-@pytest.mark.long
 def test_search_goes_on_from_its_table_alone_on_another_machine(tmp_path: Path) -> None:
     table, reports = tmp_path / "kept" / "table.csv", list[str]()
     assert [v.cell.preset for v in run(tmp_path / "a", print, hours=1, table=table, plan=tiny)] == ["none"]

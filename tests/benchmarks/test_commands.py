@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Engine, make_url, select
 from typer.testing import CliRunner
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import Run
 from backend.db.engine import reading
-from backend.metrics import repository as metrics
 from benchmarks import __main__ as bench
 from benchmarks import ingest as bench_ingest
 from benchmarks import metrics as series
@@ -20,7 +20,7 @@ from tests.support.rows import make_run
 from tests.support.waiting import until
 from tests.workers.support import running
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 @pytest.fixture(autouse=True)

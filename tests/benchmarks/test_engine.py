@@ -24,6 +24,8 @@ from benchmarks.turn import measure
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import running
 
+pytestmark = pytest.mark.long
+
 ROW = Row("fake", "a fake row", "methods", "none:none")
 SLEEP = "sh -c 'echo $$ >>pids; exec sleep 10000000'"
 """Sleeps, and leaves its PID for `sleepers`."""
@@ -149,7 +151,6 @@ def turns(pid: int, row: str, least: int) -> list[psutil.Process]:
     return started if len(started) >= least else []
 
 
-@pytest.mark.long
 def test_interrupt_ends_bench_and_its_processes() -> None:
     row = "emulators-scalar"
     command = [sys.executable, "-m", "benchmarks", "engine", "--only", row, "--seconds", "600"]
@@ -166,7 +167,6 @@ def test_interrupt_ends_bench_and_its_processes() -> None:
     assert psutil.wait_procs(started, timeout=PATIENCE_S)[1] == []
 
 
-@pytest.mark.long
 @pytest.mark.timeout(3_600)
 def test_bench_engine_measures_every_kind_of_row_and_leaves_no_process(
     monkeypatch: pytest.MonkeyPatch,

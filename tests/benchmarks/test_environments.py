@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from benchmarks import environments as bench
 from benchmarks.__main__ import app
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +32,6 @@ def test_environment_benchmark_names_an_unknown_environment() -> None:
     assert 'environment: unknown environment "Pong"' in done.output
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("environment", bench.ENVS)
 def test_environment_benchmark_measures_every_family(environment: str) -> None:
     assert bench.measure(environment)["single"] > 0

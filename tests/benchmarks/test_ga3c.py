@@ -10,6 +10,8 @@ from benchmarks.__main__ import app
 from benchmarks.ga3c import AdjustmentResult, Measurement
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 
+pytestmark = pytest.mark.long
+
 
 def test_ga3c_benchmark_compares_adjusted_tps_with_the_best_of_the_grid() -> None:
     slow, fast = ThreadCounts(1, 1, 1), ThreadCounts(8, 2, 1)
@@ -35,7 +37,6 @@ def test_ga3c_benchmark_names_an_unsupported_environment() -> None:
     assert "environment: GA3C supports discrete actions, not continuous" in done.output
 
 
-@pytest.mark.long
 @pytest.mark.timeout(3_600)
 def test_ga3c_benchmark_measures_grid_and_adjustment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ga3c_bench, "AGENTS", (1, 2))

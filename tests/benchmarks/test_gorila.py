@@ -9,8 +9,9 @@ from benchmarks import engine as bench_engine
 from benchmarks import gorila as gorila_bench
 from benchmarks.__main__ import app
 
+pytestmark = pytest.mark.long
 
-@pytest.mark.long
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.filterwarnings("ignore")  # the others' own
 def test_gorila_benchmark_reports_rates_by_process_count_and_of_dqn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from tests import quick
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
 
+pytestmark = pytest.mark.long
+
 ROOT = bundle.ROOT
 NAMES = {"cv2": "opencv-python-headless", "pynvml": "nvidia-ml-py"}
 """Package by what is imported of it, if they differ by more than a hyphen."""

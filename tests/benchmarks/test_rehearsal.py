@@ -25,6 +25,8 @@ from benchmarks.gpu import bundle
 from benchmarks.gpu.__main__ import STAGES
 from benchmarks.gpu.packages import normalize, read_host_packages
 
+pytestmark = pytest.mark.long
+
 HOST = bundle.ROOT / ".venv-gpu-host"
 LATE = re.compile(r"killed (at|after) |not reached$")
 """Errors of rows that a slow machine causes."""
@@ -36,7 +38,7 @@ def needs_host(function: Any) -> Any:
     """Mark a test that needs the stand-in."""
     has_host = (HOST / ".ready").exists()
     skip = pytest.mark.skipif(not has_host, reason="needs .venv-gpu-host, of `make test-long`")
-    return pytest.mark.long(skip(function))
+    return skip(function)
 
 
 def without_network() -> list[str]:

@@ -13,6 +13,8 @@ from benchmarks.gpu.stages.profile import fastest
 from benchmarks.gpu.stages.tests import check_counts, counts
 from benchmarks.gpu.table import table
 
+pytestmark = pytest.mark.long
+
 
 def paac(name: str, rate: float | None, **changed: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"stage": "throughput", "row": name, "method": "paac", "network": "nature"}

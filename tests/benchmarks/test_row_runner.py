@@ -11,7 +11,7 @@ import pytest
 from benchmarks.gpu.results import JSON_FILE, Results
 from benchmarks.gpu.row_runner import NOT_REACHED, Row, run_rows
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 FUNCTIONS = """
 import os, subprocess, threading
 

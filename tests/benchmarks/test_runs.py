@@ -2,10 +2,10 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.db.engine import reading
-from backend.runs import filters, repository
+from backend.runs.runs import filters, repository
 from benchmarks import runs as bench
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 def test_list_benchmark_measures_a_filter_that_matches_some_runs(

@@ -19,7 +19,7 @@ from benchmarks.gpu.stages import tests as tests_stage
 from benchmarks.gpu.stages.base import StageContext
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 SKIPPED = """
 import pytest
 

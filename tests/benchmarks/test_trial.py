@@ -18,6 +18,8 @@ from benchmarks.__main__ import app
 from benchmarks.trial import TABLE, Cell, cells, events_of, is_finished, spec_of, write_table
 from workers.engine.training.event_log import EventLog
 
+pytestmark = pytest.mark.long
+
 CELL = Cell("paac", "Catch-v0", "full-frame", 3)
 ARGUMENTS = ["--algorithm", "paac", "--environment", "Catch-v0", "--preset", "full-frame"]
 SMALL = ["--set", "n_e=2", "--set", "n_w=1", "--set", "evaluation_episodes=1", "--agent-steps", "200"]
@@ -108,7 +110,6 @@ def test_seeds_come_last_and_learning_rates_are_annealed_as_in_the_whole_run() -
     assert (spec.stop.agent_steps, spec.annealed_over_agent_steps, spec.seed) == (400, 10_000_000, 3)
 
 
-@pytest.mark.long
 def test_trial_trains_each_run_once_and_is_refused_in_a_folder_of_other_settings(tmp_path: Path) -> None:
     command = ["trial", str(tmp_path / "trial"), *ARGUMENTS]
     first = CliRunner().invoke(app, [*command, *SMALL])

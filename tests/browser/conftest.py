@@ -124,5 +124,6 @@ def service_page(
     browser: Browser, sqlite_service: RunningService, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Page]:
     """A page of `sqlite_service`: real service and database, but no worker that would change them."""
+    assert sqlite_service.url  # starts its server
     with opened(browser, sqlite_service.client, request) as context:
         yield context.new_page()

@@ -12,10 +12,10 @@ from playwright.sync_api import Page
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository as series
 from backend.db import Run
 from backend.db.engine import writing
-from backend.metrics import repository as series
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState

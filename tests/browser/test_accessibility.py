@@ -26,10 +26,11 @@ RUN_TABS = (
 """All but the first, which is open at once."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(
     "variants_of_a_page",
-    [pytest.param(1, id="one"), pytest.param(len(VARIANTS), id="all", marks=pytest.mark.long)],
+    [pytest.param(1, id="one"), pytest.param(len(VARIANTS), id="all")],
 )
 def test_every_page_has_no_axe_violation(
     page: Page, script: httpx.Client, examples: dict[str, str], variants_of_a_page: int
@@ -55,6 +56,7 @@ def test_every_page_has_no_axe_violation(
     assert not violations
 
 
+@pytest.mark.long
 def test_first_run_starts_and_stops_by_keyboard_alone(page: Page, script: httpx.Client) -> None:
     page.goto("/")
     page.get_by_role("heading", level=1).wait_for()
@@ -112,6 +114,7 @@ def test_runs_table_selects_and_opens_a_run_by_keyboard(
     expect(page.get_by_role("option", name="algorithm:")).to_be_visible()
 
 
+@pytest.mark.long
 def test_search_keeps_the_focus_while_its_results_replace_the_rows(
     page: Page, script: httpx.Client, examples: dict[str, str]
 ) -> None:

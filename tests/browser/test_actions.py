@@ -11,6 +11,7 @@ from tests.browser.stage import end, read, start, until_state
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_row_menu_kills_archives_and_deletes_a_run(page: Page, script: httpx.Client) -> None:
     run = start(script, name="row actions")
     until_state(script, run["id"], "running")
@@ -72,6 +73,7 @@ def test_bulk_actions_tag_and_stop_the_selected_runs(page: Page, script: httpx.C
     assert read(script, runs[1]["id"])["state"] == "stopped"
 
 
+@pytest.mark.long
 def test_resume_of_a_finished_run_requires_a_larger_bound(page: Page, script: httpx.Client) -> None:
     config = {"n_e": 8, "n_w": 1, "evaluation_episodes": 0, "learning_rate_schedule": "linear"}
     run = start(script, name="short", stop={"agent_steps": 2_000}, config=config)
@@ -102,6 +104,7 @@ def test_resume_of_a_finished_run_requires_a_larger_bound(page: Page, script: ht
     assert (spec["stop"]["agent_steps"], spec["annealing_agent_steps"]) == (4_000, 2_000)
 
 
+@pytest.mark.long
 def test_fork_starts_from_a_checkpoint_with_changed_config(page: Page, script: httpx.Client) -> None:
     run = start(script, name="parent", stop={"agent_steps": 2_000})
     run = until_state(script, run["id"], "finished")
@@ -126,6 +129,7 @@ def test_fork_starts_from_a_checkpoint_with_changed_config(page: Page, script: h
     expect(page.get_by_role("heading", name="Fork of parent")).to_be_visible()
 
 
+@pytest.mark.long
 def test_drained_host_starts_no_run_until_undrained(page: Page, script: httpx.Client) -> None:
     page.goto("/machines")
     page.get_by_role("button", name="Drain").click()

@@ -44,6 +44,7 @@ def test_run_page_restores_tab_axis_and_search_from_its_url(
     expect(page.get_by_role("tab", name="Log")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.long
 def test_runs_list_restores_filter_sort_and_search_from_its_url(
     page: Page, context: BrowserContext, ended: str
 ) -> None:
@@ -71,6 +72,7 @@ def test_runs_list_restores_filter_sort_and_search_from_its_url(
     expect(row).to_be_visible()
 
 
+@pytest.mark.long
 def test_runs_list_restores_its_selection_from_its_url(
     page: Page, context: BrowserContext, script: httpx.Client
 ) -> None:

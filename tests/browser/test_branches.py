@@ -26,6 +26,7 @@ pytestmark = pytest.mark.browser
 DECISION = 4
 
 
+@pytest.mark.long
 def test_fan_of_a_branch_agrees_with_a_simulation_of_the_same_seed(
     page: Page, script: httpx.Client, tmp_path: Path
 ) -> None:

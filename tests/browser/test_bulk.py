@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
 from tests.browser.stage import read
@@ -71,6 +71,7 @@ def _states(script: httpx.Client, ids: dict[str, str]) -> dict[str, str]:
     return {name: read(script, run_id)["state"] for name, run_id in ids.items()}
 
 
+@pytest.mark.long
 def test_selection_works_by_keyboard_and_mouse(service_page: Page, ids: dict[str, str]) -> None:
     page = service_page
     rows = _listed(page)
@@ -108,6 +109,7 @@ def test_selection_works_by_keyboard_and_mouse(service_page: Page, ids: dict[str
     expect(_bar(page)).to_contain_text("3 runs selected")
 
 
+@pytest.mark.long
 def test_bulk_action_lists_and_changes_only_runs_it_applies_to(
     service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
 ) -> None:
@@ -191,6 +193,7 @@ def test_fork_is_offered_for_a_single_trained_run_only(
     expect(fork).to_have_count(0)
 
 
+@pytest.mark.long
 def test_archive_and_delete_require_confirmation(
     service_page: Page, sqlite_service: RunningService, ids: dict[str, str]
 ) -> None:

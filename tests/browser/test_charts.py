@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository as series
 from backend.db import Run
 from backend.db.engine import writing
-from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import PROVENANCE, add_attempt, make_run
@@ -101,6 +101,7 @@ def test_values_at_the_pointer_are_not_cut_off(service_page: Page, sqlite_servic
     assert clipping == []
 
 
+@pytest.mark.long
 def test_chart_arrangement_is_kept_after_reload(service_page: Page, sqlite_service: RunningService) -> None:
     run_id = _run(sqlite_service.engine, "loss/entropy", "loss/policy", "loss/value")
     page = service_page
@@ -160,6 +161,7 @@ def test_diagnostics_tab_shows_the_metrics_of_the_method(
     assert page.evaluate(f"() => ({names})().data.map(trace => trace.name)") == ["training", "prediction"]
 
 
+@pytest.mark.long
 def test_diagnostics_tab_draws_gorila_as_in_its_paper(
     service_page: Page, sqlite_service: RunningService, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from backend.db import StartSet
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine, select
 
+from backend.analysis.metrics import repository as series
 from backend.db import Run
 from backend.db.engine import reading, writing
-from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.browser.boxes import tick
@@ -70,6 +70,7 @@ def _await_symbols(page: Page, symbols: dict[str, str | None]) -> None:
     )
 
 
+@pytest.mark.long
 def test_runs_are_added_and_removed_by_drag_and_drop_and_by_buttons(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
@@ -110,6 +111,7 @@ def test_runs_are_added_and_removed_by_drag_and_drop_and_by_buttons(
     assert third.id in page.url
 
 
+@pytest.mark.long
 def test_style_changed_by_a_click_on_its_swatch_is_drawn_and_stands_in_the_address(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
@@ -212,6 +214,7 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     expect(again.get_by_role("row").filter(has_text="learning_rate = 0.01").first).to_contain_text("5 of 5")
 
 
+@pytest.mark.long
 def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

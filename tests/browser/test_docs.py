@@ -39,6 +39,7 @@ def test_api_docs_list_and_execute_operations(page: Page, installed: Installatio
     expect(operation.locator(".live-responses-table")).to_contain_text('"owner"')
 
 
+@pytest.mark.long
 def test_documentation_has_the_theme_of_the_pages(page: Page) -> None:
     page.goto("/machines")
     theme = page.get_by_role("button", name="Theme")

@@ -17,8 +17,8 @@ from fontTools.ttLib import TTFont
 from playwright.sync_api import Locator, Page, expect
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository as series
 from backend.db.engine import writing
-from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations

@@ -88,6 +88,7 @@ def _watch(page: Page) -> None:
     expect(player.get_by_role("list", name=re.compile("Policy"))).to_contain_text("%")
 
 
+@pytest.mark.long
 def test_five_seeds_start_five_runs_selected_for_comparison(page: Page, script: httpx.Client) -> None:
     page.goto("/new?environment=CartPole-v1")
     seeds = page.get_by_label("Seeds", exact=False)
@@ -103,6 +104,7 @@ def test_five_seeds_start_five_runs_selected_for_comparison(page: Page, script: 
     expect(links.first.get_by_title("paac CartPole-v1 seed 0")).to_be_visible()
 
 
+@pytest.mark.long
 def test_default_run_starts_with_few_tabs_while_other_runs_are_shown(
     page: Page, script: httpx.Client
 ) -> None:
@@ -140,6 +142,7 @@ def test_empty_home_starts_an_agent_that_plays_with_one_click(page: Page, script
     assert run["name"] == "paac Pong-v5 full-frame-centred seed 0"
 
 
+@pytest.mark.long
 def test_form_opens_on_what_the_home_offers(page: Page, script: httpx.Client) -> None:
     page.goto("/new")
     presets = page.get_by_role("radiogroup", name="Preset")
@@ -151,6 +154,7 @@ def test_form_opens_on_what_the_home_offers(page: Page, script: httpx.Client) ->
     assert run["name"] == "paac Pong-v5 full-frame-centred seed 0"
 
 
+@pytest.mark.long
 def test_new_run_of_another_game_shows_the_agent_the_whole_frame(page: Page, script: httpx.Client) -> None:
     def choose_game() -> None:
         page.goto("/new?all=true")

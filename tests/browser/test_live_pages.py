@@ -20,6 +20,7 @@ def _connection(page: Page, words: str) -> None:
     expect(page.get_by_role("banner").get_by_role("status").last).to_contain_text(words)
 
 
+@pytest.mark.long
 def test_curve_stops_without_the_event_stream_and_resumes_with_it(page: Page, script: httpx.Client) -> None:
     run = start(script, name="cut off")
     page.goto(f"/runs/{run['id']}")
@@ -46,6 +47,7 @@ def test_curve_stops_without_the_event_stream_and_resumes_with_it(page: Page, sc
     assert trained["episodes"] > 0
 
 
+@pytest.mark.long
 def test_change_over_rest_appears_in_list_and_top_bar(page: Page, script: httpx.Client) -> None:
     run = start(script, name="seen elsewhere")
     page.goto("/")
@@ -58,7 +60,8 @@ def test_change_over_rest_appears_in_list_and_top_bar(page: Page, script: httpx.
     script.delete(f"/api/v1/runs/{run['id']}")
 
 
-@pytest.mark.parametrize("tabs", [3, pytest.param(7, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("tabs", [3, 7])
 def test_tabs_share_one_event_stream(context: BrowserContext, script: httpx.Client, tabs: int) -> None:
     streaming: set[Page] = set()  # a slow service's silence makes the tab with the stream open it again
 
@@ -134,7 +137,7 @@ def test_live_page_sends_at_most_two_requests_per_second(page: Page, script: htt
     assert len(sent) <= MAX_REQUESTS_PER_S * LIVE_S, sent
 
 
-@pytest.mark.parametrize("width", [390, 320])
+@pytest.mark.parametrize("width", [390, pytest.param(320, marks=pytest.mark.long)])
 def test_search_on_a_phone_has_room_beside_the_state_of_an_interrupted_connection(
     service_page: Page, sqlite_service: RunningService, width: int
 ) -> None:

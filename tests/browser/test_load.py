@@ -5,7 +5,7 @@ from playwright.sync_api import Page, Response, expect
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.load import ACTIVE_RUNS, await_score, compare, fill, under_load
 from tests.support.rows import make_run
@@ -15,6 +15,7 @@ from tests.support.waiting import rounds
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_runs", [2_000, pytest.param(10_000, marks=pytest.mark.benchmark)])
 def test_list_of_many_runs_renders_only_rows_in_view(
     service_page: Page, sqlite_service: RunningService, n_runs: int
@@ -83,6 +84,7 @@ def test_page_keeps_up_with_sixteen_runs_and_twenty_listeners(
         await_score(page, announced[-1][0])
 
 
+@pytest.mark.long
 def test_comparison_of_ten_runs_hides_a_run_and_groups_seeds(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

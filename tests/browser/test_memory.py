@@ -7,10 +7,10 @@ from time import monotonic
 import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
+from backend.analysis.metrics import repository as series
 from backend.db import Run
 from backend.db.engine import writing
-from backend.metrics import repository as series
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.browser.load import BATCHES_PER_S, METRICS, POINTS_PER_S, record

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from backend.db import Run, StudyCell
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
 from tests.support.pdf import PdfPage
@@ -34,6 +34,7 @@ def await_no_overflow(page: Page) -> None:
     page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.long
 def test_figure_of_a_paper_is_reproduced_in_three_clicks_and_fills_in(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

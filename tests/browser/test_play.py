@@ -146,6 +146,7 @@ def test_space_fires_after_a_button_was_clicked_and_presses_one_that_the_keyboar
     expect(page.get_by_text("The session has ended")).to_be_visible()
 
 
+@pytest.mark.long
 def test_pages_of_play_are_accessible_and_the_controls_work_by_touch(
     page: Page, script: httpx.Client
 ) -> None:
@@ -170,6 +171,7 @@ def test_pages_of_play_are_accessible_and_the_controls_work_by_touch(
     expect(page.get_by_text("The session has ended")).to_be_visible()
 
 
+@pytest.mark.long
 def test_scores_and_the_form_of_a_new_run_lead_to_play_with_their_environment(page: Page) -> None:
     for address in ("/scores?q=ALE/Breakout-v5&family=atari", f"/new?environment={BREAKOUT}"):
         page.goto(address)

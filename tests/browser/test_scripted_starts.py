@@ -75,6 +75,7 @@ def _evaluate(page: Page, run_id: str, n_before: int) -> None:
     expect(rows.filter(has_text="done")).to_have_count(n_before + 1, timeout=WORK_MS)
 
 
+@pytest.mark.long
 def test_score_from_a_scripts_game_is_no_persons_and_is_reproduced_bit_for_bit(
     page: Page, script: httpx.Client
 ) -> None:

@@ -54,6 +54,7 @@ def _await_times(page: Page, *times_s: float) -> None:
     )
 
 
+@pytest.mark.long
 def test_one_timeline_controls_videos_of_different_lengths(
     service_page: Page, sqlite_service: RunningService, tmp_path: Path
 ) -> None:

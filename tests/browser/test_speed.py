@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.load import (
     ACTIVE_RUNS,

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from backend.db import Run
 from backend.db.engine import writing
-from backend.runs import service as run_service
+from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
 from tests.browser.axe import serious_violations
 from tests.browser.boxes import tick
@@ -37,6 +37,7 @@ def sweep(sqlite_service: RunningService) -> dict[str, Any]:
     return created
 
 
+@pytest.mark.long
 def test_sweep_page_restores_sort_setting_and_scale_from_its_url(
     service_page: Page, sweep: dict[str, Any]
 ) -> None:
@@ -62,6 +63,7 @@ def test_sweep_page_restores_sort_setting_and_scale_from_its_url(
     assert not serious_violations(page)
 
 
+@pytest.mark.long
 def test_sweep_page_leads_to_its_runs_and_to_their_comparison(
     service_page: Page, sweep: dict[str, Any]
 ) -> None:

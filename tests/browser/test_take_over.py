@@ -12,7 +12,7 @@ from tests.browser.stage import start, until_state
 from tests.browser.test_play import Stream
 from tests.support.installation import Installation
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 DECISION = 20
 

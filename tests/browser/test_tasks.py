@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository as series
 from backend.db import Run
 from backend.db.engine import writing
-from backend.metrics import repository as series
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.browser.boxes import tick

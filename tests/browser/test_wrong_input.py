@@ -17,9 +17,9 @@ def _n_runs(script: httpx.Client) -> int:
     ("field", "typed", "message"),
     [
         ("config.n_e", "1000000000", "Must be 1 to 512."),
-        ("config.n_e", "2.5", "Enter a whole number."),
-        ("config.learning_rate", "fast", "Enter a number."),
-        ("config.gamma", "", "Enter a value."),
+        pytest.param("config.n_e", "2.5", "Enter a whole number.", marks=pytest.mark.long),
+        pytest.param("config.learning_rate", "fast", "Enter a number.", marks=pytest.mark.long),
+        pytest.param("config.gamma", "", "Enter a value.", marks=pytest.mark.long),
     ],
 )
 def test_invalid_field_shows_its_error_while_typing(
@@ -96,7 +96,7 @@ def test_missing_run_and_unknown_url_show_not_found(page: Page) -> None:
     ("query", "message"),
     [
         ("environment=Foo", "Environment Foo does not exist."),
-        ("algorithm=sarsa", "Algorithm sarsa does not exist."),
+        pytest.param("algorithm=sarsa", "Algorithm sarsa does not exist.", marks=pytest.mark.long),
     ],
 )
 def test_form_of_something_unknown_shows_no_other(page: Page, query: str, message: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from backend.coordination.context import Context
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from tests.support.waiting import await_worker_threads
 
 if TYPE_CHECKING:

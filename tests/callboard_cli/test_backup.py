@@ -7,15 +7,16 @@ import pytest
 from sqlalchemy import text
 from typer.testing import CliRunner
 
-from backend.backup import repository
 from backend.db.engine import make_engine, opened
 from backend.db.migrate import upgrade
-from backend.settings import Settings
+from backend.platform.settings import Settings
+from backend.upkeep.backup import repository
 from callboard_cli.installation import Installation
 from callboard_cli.main import app
 from tests.support.rows import make_checkpoint, make_run
 
 
+@pytest.mark.long
 def test_backup_and_restore_commands_and_their_errors(tmp_path: Path) -> None:
     def run(home: str, *arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, list(arguments), env={"CALLBOARD_HOME": str(tmp_path / home)})

@@ -112,6 +112,7 @@ def test_one_failed_check_long_after_the_one_before_does_not_exhaust_patience(
     assert paused.pid == first
 
 
+@pytest.mark.long
 def test_time_waiting_for_processor_does_not_count_against_patience(
     child: Callable[..., ServiceProcess], clock: Clock
 ) -> None:

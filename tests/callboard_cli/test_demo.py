@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 
 from backend.coordination.context import Context
 from backend.db.engine import reading
-from backend.hosts import repository as hosts
-from backend.runs import repository as runs
-from backend.runs.conditions import labels
+from backend.experiments.studies import repository as studies
+from backend.fleet.hosts import repository as hosts
+from backend.runs.runs import repository as runs
+from backend.runs.runs.conditions import labels
 from backend.specs.states import RunState
-from backend.studies import repository as studies
 from callboard_cli import demo
 from tests.campaigns.demo.__main__ import best_start
 from tests.support.rows import make_run

@@ -39,6 +39,7 @@ def doctor(tmp_path: Path, database_url: str, redis_url: str) -> Doctor:
     return run
 
 
+@pytest.mark.long
 def test_doctor_passes_every_check_of_a_running_installation(doctor: Doctor, context: Context) -> None:
     agent = HostAgent(context)
     agent.start()

@@ -7,12 +7,12 @@ import pytest
 import typer
 from typer.testing import Result
 
+from backend.analysis.figures.palette import look
 from backend.app import create_app
-from backend.figures.palette import look
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli.figure import Kind
 from callboard_cli.main import app
-from tests.backend.comparisons.test_endpoints import two_rates
+from tests.backend.analysis.comparisons.test_endpoints import two_rates
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service

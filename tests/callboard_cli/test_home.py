@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli.home import make_private
 from callboard_cli.installation import Installation
 from callboard_cli.main import app
@@ -93,7 +93,9 @@ def test_home_that_cannot_be_locked_or_written_is_one_line_with_what_to_do(
         raise OSError(failure, os.strerror(failure))
 
     monkeypatch.setattr(fcntl, "flock", fails)
-    monkeypatch.setattr("backend.logging.configure", lambda _: None)  # of this process, for all later tests
+    monkeypatch.setattr(
+        "backend.platform.logging.configure", lambda _: None
+    )  # of this process, for all later tests
     result = CliRunner().invoke(app, ["up"], env={"CALLBOARD_HOME": str(tmp_path)})
     assert result.exit_code == 1
     assert f"{tmp_path}: {os.strerror(failure)}; {hint}" in " ".join(result.output.split())
@@ -147,7 +149,9 @@ def test_installation_whose_file_cannot_be_read_is_named(
         return opened(path, *arguments, **more)
 
     monkeypatch.setattr(Path, "open", refused)
-    monkeypatch.setattr("backend.logging.configure", lambda _: None)  # of this process, for all later tests
+    monkeypatch.setattr(
+        "backend.platform.logging.configure", lambda _: None
+    )  # of this process, for all later tests
     result = CliRunner().invoke(app, command, env={"CALLBOARD_HOME": str(tmp_path)})
     assert (result.exit_code, result.stderr) == (
         1,

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli.installation import Installation
 from callboard_cli.main import app
 from callboard_cli.remote import Remote
@@ -137,7 +137,9 @@ def test_commands_and_login_link_use_an_address_at_which_the_web_process_can_be_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sqlite_template: Path, host: str, url: str
 ) -> None:
     shutil.copyfile(sqlite_template, tmp_path / "callboard.sqlite3")
-    monkeypatch.setattr("backend.logging.configure", lambda _: None)  # of this process, for all later tests
+    monkeypatch.setattr(
+        "backend.platform.logging.configure", lambda _: None
+    )  # of this process, for all later tests
     env = {"CALLBOARD_HOME": str(tmp_path), "CALLBOARD_HOST": host, "CALLBOARD_PORT": "8642"}
     link = CliRunner().invoke(app, ["login-link"], env=env)
     assert link.stdout.startswith(f"{url}/login?token="), link.output

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import Engine
 from typer.testing import CliRunner, Result
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import Attempt
 from backend.db.engine import reading
-from backend.metrics import repository as metrics
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from callboard_cli import demo
 from callboard_cli.main import app
-from tests.backend.comparisons.test_endpoints import two_rates
+from tests.backend.analysis.comparisons.test_endpoints import two_rates
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.workers.support import fake_run, moves, run_row, stored_points, until_state
@@ -29,6 +29,7 @@ Callboard = Callable[..., Result]
 START = ["runs", "start", "--algorithm", "paac", "--environment", "CartPole-v1"]
 
 
+@pytest.mark.long
 def test_run_is_started_shown_listed_and_exported(
     callboard: Callboard, worker: HostAgent, sqlite_service: RunningService, tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_names_reach_the_terminal_without_control_characters_and_markup(
         assert r"[/b]\x1b[2J" in printed.output
 
 
+@pytest.mark.long
 def test_run_is_stopped_and_resumed(
     callboard: Callboard, worker: HostAgent, sqlite_service: RunningService
 ) -> None:
@@ -106,6 +108,7 @@ def test_start_on_a_host_that_does_not_exist_warns(callboard: Callboard) -> None
     assert len(run_id) == 26
 
 
+@pytest.mark.long
 def test_wait_exits_1_when_run_fails(
     callboard: Callboard, worker: HostAgent, sqlite_service: RunningService
 ) -> None:
@@ -237,6 +240,7 @@ def test_local_token_file_is_private_and_renewed(
     assert token_file.read_text() not in (token, "cb_forgotten")
 
 
+@pytest.mark.long
 def test_import_stores_run_trained_by_callboard_train(
     callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
 ) -> None:

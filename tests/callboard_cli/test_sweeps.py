@@ -27,6 +27,7 @@ def state_of(service: RunningService, sweep_id: str) -> str | None:
         return sweep.state if sweep else None
 
 
+@pytest.mark.long
 def test_sweep_is_raced_to_its_end_by_a_worker(
     callboard: Callboard, worker: HostAgent, sqlite_service: RunningService
 ) -> None:

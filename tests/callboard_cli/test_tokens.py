@@ -6,8 +6,8 @@ from pathlib import Path
 from sqlalchemy import func, select
 from typer.testing import CliRunner, Result
 
-from backend.auth import repository
-from backend.auth import service as auth
+from backend.access.auth import repository
+from backend.access.auth import service as auth
 from backend.db import LoginSession
 from backend.db.engine import opened, reading, writing
 from callboard_cli.main import app

@@ -49,6 +49,7 @@ CARTPOLE = (*PAAC, "--set", "evaluation_episodes=0", "--set", "n_w=1")
 GORILA_ON_PONG = ("--algorithm", "gorila_dqn", "--environment", "ALE/Pong-v5")
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_train_json_prints_reports_evaluations_and_summary_and_writes_run_directory(tmp_path: Path) -> None:
     scored = ("--set", "evaluation_episodes=2", "--set", "evaluation_interval_agent_steps=4000")
@@ -158,6 +159,7 @@ def test_evaluate_json_has_seeds_lengths_and_the_cap_of_the_protocol(tmp_path: P
     assert 0 < score["lengths_frames"][0] <= 18_000
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_train_prints_run_directory_which_rejects_other_settings_and_checkpoints(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
@@ -198,6 +200,7 @@ def test_second_command_in_a_run_directory_is_refused(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_interrupted_train_is_resumed_by_same_command(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
@@ -349,6 +352,7 @@ def test_resume_with_larger_bound_keeps_or_extends_an_annealed_learning_rate(tmp
     assert "at 800 it changes from 0% to 33% of its initial value; see --annealing" in reported
 
 
+@pytest.mark.long
 @pytest.mark.service
 @pytest.mark.parametrize(
     ("spec", "reason"),

@@ -22,7 +22,7 @@ import typer
 import callboard
 from backend.db.engine import opened
 from backend.db.migrate import upgrade
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from callboard_cli import up
 from callboard_cli.serve import await_name, host_name_lock
 from callboard_cli.up import StopSignals, WorkerHeartbeat
@@ -84,6 +84,7 @@ def running() -> Iterator[Installation]:
         yield running
 
 
+@pytest.mark.long
 def test_login_link_opens_running_installation(running: Installation) -> None:
     assert running.home.stat().st_mode & 0o777 == 0o700
     until(lambda: _ready(running))
@@ -93,6 +94,7 @@ def test_login_link_opens_running_installation(running: Installation) -> None:
     until(lambda: running.client.get("/api/v1/hosts").json()["items"])
 
 
+@pytest.mark.long
 def test_python_client_finds_running_installation(
     running: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +107,7 @@ def test_python_client_finds_running_installation(
         assert len(client.runs()) == 0
 
 
+@pytest.mark.long
 def test_second_up_prints_new_login_link(running: Installation) -> None:
     status, output = _callboard(running.home, "up")
     assert status == 0
@@ -185,6 +188,7 @@ def test_up_and_commands_reach_this_machine_without_the_proxy_of_the_environment
     assert listed.returncode == 0, listed.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("up",), ("login-link",), ("runs", "list")])
 def test_command_is_refused_with_another_database_than_the_running_one(
     running: Installation, tmp_path: Path, command: tuple[str, ...]
@@ -200,6 +204,7 @@ def test_command_is_refused_with_another_database_than_the_running_one(
     assert not (tmp_path / "another.sqlite3").exists()
 
 
+@pytest.mark.long
 def test_second_worker_of_the_same_name_is_refused(running: Installation) -> None:
     until(lambda: running.log_in().get("/api/v1/hosts").json()["items"])
     status, output = _callboard(running.home, "worker")
@@ -210,7 +215,8 @@ def test_second_worker_of_the_same_name_is_refused(running: Installation) -> Non
 def test_worker_waits_for_the_name_of_one_that_stops(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, host_name="lab")
     code = (
-        "import sys; from callboard_cli.serve import host_name_lock; from backend.settings import Settings\n"
+        "import sys; from callboard_cli.serve import host_name_lock\n"
+        "from backend.platform.settings import Settings\n"
         "with host_name_lock(Settings(home=sys.argv[1], host_name='lab'), 0):\n"
         "    print('held', flush=True); input()"
     )
@@ -246,6 +252,7 @@ def test_worker_of_another_home_is_refused_while_one_of_its_name_runs(
     await_name(another)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["redis", "web", "worker"])
 def test_killed_child_is_restarted(running: Installation, name: str) -> None:
     before = until(lambda: running.children().get(name))
@@ -283,6 +290,7 @@ def test_worker_is_not_restarted_while_the_database_is_locked(sqlite_template: P
         assert not silent.is_recent()
 
 
+@pytest.mark.long
 def test_killed_or_interrupted_up_leaves_no_process(home: Path) -> None:
     with installation(home) as running:
         assert (home / "command-line-key").read_text(), "a script may start once `up` has printed its link"
@@ -297,6 +305,7 @@ def test_killed_or_interrupted_up_leaves_no_process(home: Path) -> None:
     assert not (home / "redis.sock").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["up", "web"])
 def test_used_port_is_refused_in_one_line(home: Path, command: str) -> None:
     home.mkdir(mode=0o700)
@@ -309,6 +318,7 @@ def test_used_port_is_refused_in_one_line(home: Path, command: str) -> None:
     assert output.count("\n") == 1
 
 
+@pytest.mark.long
 def test_public_host_needs_password_and_long_home_path_needs_nothing(home: Path) -> None:
     home /= "long" * 30  # longer than a socket's name may be
     for command in ("up", "web"):
@@ -321,6 +331,7 @@ def test_public_host_needs_password_and_long_home_path_needs_nothing(home: Path)
         until(lambda: _ready(running))
 
 
+@pytest.mark.long
 def test_db_upgrade_creates_database(home: Path) -> None:
     assert _callboard(home, "db", "upgrade")[1].endswith(f"created {home / 'callboard.sqlite3'}\n")
     assert "the database has the latest schema" in _callboard(home, "db", "upgrade")[1]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.client.support import Intermittent, Proxy, Target
 from tests.support.service import RunningService
 

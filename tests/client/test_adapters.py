@@ -16,6 +16,8 @@ from gymnasium.vector import SyncVectorEnv
 import callboard
 from tests.client.support import Target
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

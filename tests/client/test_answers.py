@@ -21,7 +21,6 @@ from callboard.external import ExternalRun
 from callboard.spool import Spool
 from callboard.transport import Transport, check, find_server
 from tests.client.support import Answer, Proxy, Target, rows_of
-from tests.support.stages import sample
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
@@ -173,7 +172,9 @@ Phase = Callable[[Target, Proxy, Answer, Path], None]
 PHASES: list[Phase] = [while_starting, while_running, while_closing, while_syncing]
 
 
-@pytest.mark.parametrize("phase", sample(PHASES, 0, 1))
+@pytest.mark.parametrize(
+    "phase", [*PHASES[:2], *(pytest.param(phase, marks=pytest.mark.long) for phase in PHASES[2:])]
+)
 def test_answer_of_something_else_than_the_server_loses_nothing(
     target: Target, proxy: Proxy, spools: Path, phase: Phase
 ) -> None:
@@ -420,6 +421,7 @@ def test_requests_that_are_too_large_for_a_proxy_are_halved(
     assert list(spools.iterdir()) == []
 
 
+@pytest.mark.long
 def test_requests_have_less_than_a_million_bytes(target: Target, proxy: Proxy, tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     path.write_bytes(b"x" * 2**21)

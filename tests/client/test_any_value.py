@@ -31,8 +31,9 @@ from callboard.config import flat_config
 from callboard.limits import MAX_STEPS
 from callboard.transport import Server, Transport, find_server, is_this_machine
 from tests.client.support import NOBODY, Target
-from tests.support.stages import sample
 from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 
@@ -124,9 +125,7 @@ names = st.one_of(
 
 law = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 long_law = settings(law, max_examples=1_000)
-each_law = pytest.mark.parametrize(
-    "law", [law, pytest.param(long_law, marks=pytest.mark.long)], ids=["short", "long"]
-)
+each_law = pytest.mark.parametrize("law", [law, long_law], ids=["short", "long"])
 
 
 def n_read(run: callboard.ExternalRun) -> int:
@@ -446,7 +445,7 @@ SETTINGS = [
 
 
 @pytest.mark.service
-@pytest.mark.parametrize(("variables", "named"), sample(SETTINGS, 1, 5, 9, 16))
+@pytest.mark.parametrize(("variables", "named"), SETTINGS)
 def test_settings_are_stripped_or_named_in_one_sentence_without_the_secret(
     target: Target, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: str | None
 ) -> None:
@@ -487,16 +486,12 @@ def test_wrong_use_of_init_is_an_error_of_one_kind(arguments: dict[str, Any]) ->
 
 @pytest.mark.parametrize(
     "variables",
-    sample(
-        [
-            {"ALL_PROXY": "socks5h://127.0.0.1:9"},
-            {"all_proxy": "socks4://127.0.0.1:9"},
-            {"HTTP_PROXY": "http://127.0.0.1:9"},
-            {"SSL_CERT_FILE": "/none"},
-        ],
-        0,
-        3,
-    ),
+    [
+        {"ALL_PROXY": "socks5h://127.0.0.1:9"},
+        {"all_proxy": "socks4://127.0.0.1:9"},
+        {"HTTP_PROXY": "http://127.0.0.1:9"},
+        {"SSL_CERT_FILE": "/none"},
+    ],
 )
 @pytest.mark.service
 def test_proxies_of_the_environment_do_not_keep_the_script_from_this_machine(

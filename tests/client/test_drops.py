@@ -16,7 +16,7 @@ from callboard.runs import Runs
 from tests.client.support import Answer, Intermittent, Proxy, Target
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,10 +12,9 @@ import pytest
 
 import callboard
 from tests.client.support import Target
-from tests.support.stages import sample
 from tests.support.waiting import PATIENCE_S, until
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,12 +96,12 @@ FAILED = [
 ]
 
 
-@pytest.mark.parametrize(("code", "status"), sample(FINISHED, 0, 1), ids=range(len(FINISHED)))
+@pytest.mark.parametrize(("code", "status"), FINISHED, ids=range(len(FINISHED)))
 def test_script_that_ends_normally_has_finished(target: Target, code: str, status: int) -> None:
     assert ended(target, code, status)[0] == "finished"
 
 
-@pytest.mark.parametrize(("code", "status", "reason"), sample(FAILED, 0, 5), ids=range(len(FAILED)))
+@pytest.mark.parametrize(("code", "status", "reason"), FAILED, ids=range(len(FAILED)))
 def test_script_that_ends_by_an_exception_or_another_exit_status_has_failed(
     target: Target, code: str, status: int, reason: str
 ) -> None:
@@ -143,14 +142,14 @@ def ended_file(target: Target, path: Path, code: str, status: int) -> tuple[str,
     return run["state"], run["state_reason"]
 
 
-@pytest.mark.parametrize(("code", "status", "end"), sample(RAISED, 1), ids=range(len(RAISED)))
+@pytest.mark.parametrize(("code", "status", "end"), RAISED, ids=range(len(RAISED)))
 def test_file_that_raises_system_exit_itself_ends_as_its_status_says(
     target: Target, tmp_path: Path, code: str, status: int, end: tuple[str, str]
 ) -> None:
     assert ended_file(target, tmp_path / "script.py", code, status) == end
 
 
-@pytest.mark.parametrize(("code", "status", "end"), sample(CALLED, 0, 7), ids=range(len(CALLED)))
+@pytest.mark.parametrize(("code", "status", "end"), CALLED, ids=range(len(CALLED)))
 def test_file_that_calls_sys_exit_or_raises_ends_as_its_status_says(
     target: Target, tmp_path: Path, code: str, status: int, end: tuple[str, str]
 ) -> None:
@@ -184,7 +183,7 @@ THREADS = [
 ]
 
 
-@pytest.mark.parametrize(("code", "end"), sample(THREADS, 0, 3, 5), ids=range(len(THREADS)))
+@pytest.mark.parametrize(("code", "end"), THREADS, ids=range(len(THREADS)))
 def test_exception_that_ends_the_thread_that_trains_fails_the_run(
     target: Target, code: str, end: tuple[str, str]
 ) -> None:
@@ -275,9 +274,7 @@ SIGNALS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("code", "number", "status", "reason"), sample(SIGNALS, 0, 4, 5), ids=range(len(SIGNALS))
-)
+@pytest.mark.parametrize(("code", "number", "status", "reason"), SIGNALS, ids=range(len(SIGNALS)))
 def test_script_that_a_signal_ends_is_stopped_with_the_signal_as_its_reason(
     target: Target, code: str, number: int, status: int, reason: str
 ) -> None:
@@ -297,7 +294,7 @@ OWN = [
 ]
 
 
-@pytest.mark.parametrize(("code", "number", "status", "reason", "line"), sample(OWN, 1), ids=range(len(OWN)))
+@pytest.mark.parametrize(("code", "number", "status", "reason", "line"), OWN, ids=range(len(OWN)))
 def test_handlers_of_the_script_run_and_its_run_can_be_resumed(
     target: Target, code: str, number: int, status: int, reason: str, line: str | None
 ) -> None:

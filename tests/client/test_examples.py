@@ -55,6 +55,7 @@ def log(tag: str, seed: int, score: float) -> None:
             run.episode(score, 10, agent_steps=10 * step)
 
 
+@pytest.mark.long
 def test_nightly_sweep_trains_every_learning_rate_with_every_seed(target: Target, worker: None) -> None:
     rates = ["--learning-rates", "0.001", "0.01", "--seeds", "2", "--agent-steps", "10"]
     done = run("nightly_sweep.py", *rates)

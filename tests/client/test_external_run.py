@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import select
 
 import callboard
-from backend.backup.repository import named_files
 from backend.db import Video
 from backend.db.engine import reading
 from backend.external.uploads import Uploads
-from backend.principals import Role
+from backend.platform.principals import Role
+from backend.upkeep.backup.repository import named_files
 from tests.client.support import NOBODY, Intermittent, Target
 from tests.support.waiting import PATIENCE_S, until
 
@@ -372,6 +372,7 @@ def test_deleted_run_does_not_disturb_the_script(
     assert "what the server has refused is kept" in last
 
 
+@pytest.mark.long
 def test_outage_of_the_server_loses_nothing(
     target: Target, intermittent: Intermittent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,8 @@ from callboard.transport import Transport, find_server
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S, until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.service
 def test_video_that_cannot_be_compressed_is_kept_and_sent_later(

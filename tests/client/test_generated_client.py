@@ -19,7 +19,7 @@ from tests.support.installation import Installation, installation
 from tests.support.waiting import until
 from workers.engine.training.event_log import read_frames
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 PACKAGE = "generated_callboard_client"
 AGENT_STEPS = 4_000

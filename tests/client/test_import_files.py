@@ -21,7 +21,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
 import callboard
-from backend.metrics import tfevents
+from backend.analysis.metrics import tfevents
 from callboard.imports import tensorboard
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.meaning import has_score

@@ -17,7 +17,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from typer.testing import CliRunner, Result
 
-from backend.metrics import tfevents
+from backend.analysis.metrics import tfevents
 from callboard.errors import Unreachable
 from callboard.imports import following, sending
 from callboard.imports.log import Column, Log

@@ -260,6 +260,7 @@ def test_settings_that_a_growing_log_names_later_become_the_config(target: Targe
     assert [run["seed"] for run in target.runs()] == [5]
 
 
+@pytest.mark.long
 def test_table_of_iterations_and_its_factor(target: Target, tmp_path: Path) -> None:
     table = tmp_path / "progress.csv"
     table.write_text("training_iteration,episode_reward_mean,loss\n1,10,1\n2,20,0.5\n")

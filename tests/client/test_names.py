@@ -20,14 +20,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import backend.text
+import backend.platform.text
 import callboard
-from backend.runs.groups import group_key
-from backend.specs.external import ExternalFields, external_spec
+from backend.runs.runs.external_spec import ExternalFields, external_spec
+from backend.runs.runs.groups import group_key
 from callboard.config import flat_config
 from callboard.names import Names, as_cell, of_cell
 from tests.client.support import Target
 from tests.client.test_imports import events_file, imported, rows
+
+pytestmark = pytest.mark.long
 
 CLIENT = Path(callboard.__file__).parents[1]
 SIMILAR = [
@@ -109,7 +111,6 @@ def test_series_of_different_names_come_back_with_their_own_values(target: Targe
 
 
 @pytest.mark.service
-@pytest.mark.long
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PRINTABLE, min_size=2, max_size=100, unique=True))
 def test_series_of_any_printable_names_come_back_with_their_own_values(
@@ -159,7 +160,10 @@ FORMULAS = [
 def test_no_cell_of_a_csv_file_is_a_formula_and_each_is_read_as_it_was(text: str) -> None:
     assert not as_cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
     assert of_cell(as_cell(text)) == text
-    assert (as_cell(text), of_cell(text)) == (backend.text.as_cell(text), backend.text.of_cell(text))
+    assert (as_cell(text), of_cell(text)) == (
+        backend.platform.text.as_cell(text),
+        backend.platform.text.of_cell(text),
+    )
 
 
 @pytest.mark.service

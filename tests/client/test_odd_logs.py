@@ -18,6 +18,8 @@ from callboard.transport import Server, Transport
 from tests.client.support import Target
 from tests.client.test_imports import imported
 
+pytestmark = pytest.mark.long
+
 
 def read_file(path: Path, content: str) -> Log:
     path.write_text(content)

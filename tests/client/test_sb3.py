@@ -26,6 +26,8 @@ from callboard.sb3 import CallboardCallback
 from tests.client.support import Target
 from tests.support.waiting import PATIENCE_S, until
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 Row = tuple[int, float]
@@ -238,7 +240,6 @@ except ZeroDivisionError: print("caught")
 """
 
 
-@pytest.mark.long
 @pytest.mark.service
 def test_training_whose_exception_is_caught_has_failed_once_the_script_ends(target: Target) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}

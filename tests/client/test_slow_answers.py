@@ -18,6 +18,8 @@ from callboard import transport
 from callboard.errors import Unreachable
 from callboard.transport import Server, Transport
 
+pytestmark = pytest.mark.long
+
 RUN = json.dumps({"items": [{"id": "0" * 26}]}).encode()
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 N_PIECES = 60

@@ -386,6 +386,7 @@ def test_counts_include_what_is_confirmed(
     transport.close()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_killed_script_leaves_what_sync_sends_exactly_once(
     target: Target, intermittent: Intermittent, spools: Path
@@ -432,6 +433,7 @@ def test_what_several_syncs_send_at_once_is_stored_once(
             assert values == [*map(float, range(len(values)))], "each once, in order, up to the kill"
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_everything_of_a_run_whose_scripts_are_killed_and_resumed_arrives_once_and_in_order(
     target: Target, intermittent: Intermittent, spools: Path, tmp_path: Path

@@ -11,18 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.installation import environment
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService, created_run
 from tests.support.waiting import PATIENCE_S, until
+
+pytestmark = pytest.mark.long
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"
 UNITS = ("callboard.service", "callboard-worker.service")
 
 
 def test_units_start_commands_that_there_are_and_read_settings_that_there_are() -> None:
-    from backend.settings import Settings
+    from backend.platform.settings import Settings
 
     fields = {f"CALLBOARD_{name.upper()}" for name in Settings.model_fields}
     named = re.findall(r"^(?:# )?(CALLBOARD_\w+)=", (EXAMPLES / "callboard.env").read_text(), re.M)
@@ -33,7 +35,6 @@ def test_units_start_commands_that_there_are_and_read_settings_that_there_are() 
 
 
 @pytest.mark.service
-@pytest.mark.long
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_accepts_the_unit(name: str, tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
@@ -71,7 +72,6 @@ def test_slurm_signals_the_job_before_its_end() -> None:
 
 
 @pytest.mark.service
-@pytest.mark.long
 def test_job_trains_and_gives_its_runs_back_at_its_end(
     sqlite_service: RunningService, short_tmp: Path
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support import servers
 from tests.support.rows import make_run
@@ -26,7 +26,7 @@ RULES: list[dict[str, str]] = yaml.safe_load((EXAMPLES / "alerts.yml").read_text
 NAME = re.compile(r"\bcallboard_[a-z_]+")
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 def _panel_expressions() -> Iterator[str]:
@@ -77,7 +77,6 @@ def test_dashboard_names_its_data_source_by_a_variable() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-@pytest.mark.long
 def test_promtool_accepts_configuration_and_rules_and_their_tests_pass(tmp_path: Path) -> None:
     promtool = servers.required("promtool")
     for name in ("prometheus.yml", "alerts.yml", "alerts.test.yml"):
@@ -102,7 +101,6 @@ def test_promtool_accepts_configuration_and_rules_and_their_tests_pass(tmp_path:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.long
 def test_prometheus_scrapes_the_service_and_evaluates_every_expression(
     sqlite_service: RunningService, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from backend.db import engine as database
 from backend.db.deadline import Deadline
 from backend.db.engine import is_query_timeout, make_engine, opened, reading, writing
 from backend.db.migrate import is_current, upgrade
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support import servers
 from tests.support.databases import Databases
 from tests.support.installation import installation

@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from backend import files
 from backend.http.bodies import MAX_BODY_BYTES
-from backend.principals import Role
+from backend.platform import files
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support import servers
 from tests.support.pages import page_client, session_headers

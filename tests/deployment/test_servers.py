@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import servers
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 FAILS = "#!/bin/sh\necho 'W: old list' >&2\necho 'E: Unable to locate package' >&2\nexit 100\n"
 DOWNLOADS = """#!/bin/sh

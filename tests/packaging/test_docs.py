@@ -18,16 +18,16 @@ import typer
 from pydantic import BaseModel
 
 import callboard
+from backend.access.users.schemas import UserChanges
+from backend.experiments.studies.schemas import StudyRequest, StudySource
 from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
-from backend.runs.schemas import RunFields
+from backend.runs.runs.external_spec import ExternalFields
+from backend.runs.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
-from backend.specs.external import ExternalFields
 from backend.specs.retention import InstallationPolicy
 from backend.specs.sweep import SweepSpec
-from backend.studies.schemas import StudyRequest, StudySource
-from backend.users.schemas import UserChanges
 from callboard_cli.main import app
 
 ROOT = Path(__file__).parents[2]

@@ -33,6 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
         yield archive
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
@@ -52,6 +53,7 @@ def test_wheel_contains_pages_migrations_data_and_licences(wheel: zipfile.ZipFil
     assert f"callboard-{version}.dist-info/licenses/THIRD-PARTY.md" in names
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_server_requires_the_client_of_its_own_version(wheel: zipfile.ZipFile) -> None:
     [name] = [name for name in wheel.namelist() if name.endswith("/METADATA")]
@@ -59,6 +61,7 @@ def test_server_requires_the_client_of_its_own_version(wheel: zipfile.ZipFile) -
     assert required == [f"callboard-client=={backend.__version__}"]
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
     wheel: zipfile.ZipFile, tmp_path: Path
@@ -83,6 +86,7 @@ def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
     assert "Requires-Dist: callboard-client" in server
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_wheel_installs_four_packages_and_the_commands_of_the_server(wheel: zipfile.ZipFile) -> None:
     info = f"callboard-{backend.__version__}.dist-info"

@@ -7,9 +7,9 @@ import av
 import numpy as np
 from sqlalchemy import Engine
 
-from backend.artifacts import ArtifactStore
 from backend.db import Episode, Run
 from backend.db.engine import writing
+from backend.platform.artifacts import ArtifactStore
 from tests.support.rows import episode_row
 
 N_STEPS = 5

@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from backend.branches import service
 from backend.db.engine import writing
+from backend.replays.branches import service
 from backend.specs.branches import BranchOutcome, Continuation
 
 

@@ -12,17 +12,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from backend.db import Base
 from backend.db.migrate import upgrade
 from tests.support.waiting import PATIENCE_S
-
-ON_SQLITE_FIRST = pytest.mark.parametrize(
-    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
-)
-"""For slow tests that hardly depend on the database: PostgreSQL only in `make test-long`."""
 
 TEMPLATE = "callboard_template"
 DRIVER = "postgresql+psycopg"

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from werkzeug.serving import make_server
 
-from backend.auth.oidc import provider as provider_module
+from backend.access.auth.oidc import provider as provider_module
 from tests.support.service import RunningService
 from tests.support.waiting import PATIENCE_S
 

@@ -16,11 +16,14 @@ _LOGIN_PATHS = ("/api/v1/auth/login", "/api/v1/auth/password")
 
 
 def page_client(url: str, *, verify: ssl.SSLContext = TRUST) -> httpx.Client:
-    """A client that is not logged in. It sends an `Origin` header, as browsers do, and keeps the page's
-    secret of each login."""
-    parts = urlsplit(url)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    client = httpx.Client(base_url=url, headers={"Origin": origin}, timeout=PATIENCE_S, verify=verify)
+    """A client that is not logged in, as a page of `url` is."""
+    return as_page(httpx.Client(base_url=url, timeout=PATIENCE_S, verify=verify))
+
+
+def as_page(client: httpx.Client) -> httpx.Client:
+    """Have a client send an `Origin` header, as browsers do, and keep the page's secret of each login."""
+    parts = urlsplit(str(client.base_url))
+    client.headers["Origin"] = f"{parts.scheme}://{parts.netloc}"
 
     def keep(answer: httpx.Response) -> None:
         _, _, secret = answer.headers.get("location", "").partition("#page_secret=")

@@ -86,18 +86,24 @@ def open_session(client: httpx.Client, environment: str, **changes: Any) -> dict
 
 
 @contextmanager
-def playing(client: httpx.Client, session_id: str) -> Iterator[Player]:
-    """Connect to a session with what the client logs in by."""
+def playing(client: httpx.Client, session_id: str, server: str | None = None) -> Iterator[Player]:
+    """Connect to a session with what the client logs in by.
+
+    Args:
+        client: of the service.
+        session_id: the session's.
+        server: address of the service's server, where the client calls the application itself.
+    """
     headers = (
         {"Authorization": client.headers["Authorization"]}
         if "Authorization" in client.headers
         else session_headers(client)
     )
-    url = str(client.base_url).rstrip("/").replace("http", "ws", 1)
-    address = f"{url}/api/v1/play/{session_id}/stream"
+    url = server or str(client.base_url).rstrip("/")
+    address = f"{url.replace('http', 'ws', 1)}/api/v1/play/{session_id}/stream"
     with connect(
         address,
-        origin=Origin(str(client.base_url).rstrip("/")),
+        origin=Origin(url),
         additional_headers=headers,
         open_timeout=PATIENCE_S,
         ping_timeout=PATIENCE_S,

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run, Video
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import service
+from backend.runs.runs import service
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.provenance import Provenance
 from backend.specs.run import parse_run_spec

@@ -1,34 +1,36 @@
-"""The web service on a free port, in a thread."""
+"""The web service, in this process."""
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
-from socket import socket
+from socket import SO_REUSEADDR, SOL_SOCKET, socket
 from threading import Thread
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import Engine
+from starlette.testclient import TestClient
 
+from backend.access.auth import repository as auth_rows
+from backend.access.auth.service import Browser, create_login_link, create_token, log_in_by_link
+from backend.access.auth.state import AuthState
 from backend.app import create_app
-from backend.artifacts import ArtifactStore
-from backend.auth import repository as auth_rows
-from backend.auth.service import create_login_link, create_token
-from backend.auth.state import AuthState
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import limits
-from backend.http.dependencies import AppState
-from backend.principals import Role
+from backend.http.dependencies import PAGE_SECRET_HEADER, AppState
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from backend.pubsub import bus
 from backend.server import WebServer
-from backend.settings import Settings
-from tests.support.pages import TRUST, page_client
+from tests.support.pages import as_page, session_cookie
 from tests.support.waiting import PATIENCE_S
 
 # As in tests/conftest.py: requests wait for the write lock as long as tests wait for them.
@@ -64,7 +66,7 @@ def _share_openapi_document(app: FastAPI, prefix: str) -> None:
 
 
 class _Server(WebServer):
-    """Ends when it is asked to; uvicorn looks every 0.1 s whether it was, in each of a thousand tests."""
+    """Ends when it is asked to; uvicorn looks every 0.1 s whether it was."""
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -81,25 +83,33 @@ class _Server(WebServer):
             self._loop.call_soon_threadsafe(self._ending.set)
 
 
+def _create_app(settings: Settings) -> FastAPI:
+    with pytest.MonkeyPatch.context() as patient:
+        # A message to Redis that takes longer is lost, or sent again.
+        patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
+        app = create_app(settings)
+    _share_openapi_document(app, settings.prefix)
+    return app
+
+
+def _await_start(server: WebServer, is_running: Callable[[], bool]) -> None:
+    deadline = monotonic() + PATIENCE_S
+    while not server.started:
+        if monotonic() > deadline or not is_running():
+            raise RuntimeError("the service did not start")
+        sleep(0.005)
+
+
 class RunningServer:
     """A server in a thread. As a context manager it yields its URL."""
 
     def __init__(self, settings: Settings) -> None:
-        with pytest.MonkeyPatch.context() as patient:
-            # A message to Redis that takes longer is lost, or sent again.
-            patient.setattr(bus, "TIMEOUT_S", REDIS_TIMEOUT_S)
-            self.app = create_app(settings)
-        _share_openapi_document(self.app, settings.prefix)
-        self._server = _Server(self.app, settings)
+        self._server = _Server(_create_app(settings), settings)
         self._thread = Thread(target=lambda: asyncio.run(self._server.serve()), daemon=True)
 
     def __enter__(self) -> str:
         self._thread.start()
-        deadline = monotonic() + PATIENCE_S
-        while not self._server.started:
-            if monotonic() > deadline or not self._thread.is_alive():
-                raise RuntimeError("the service did not start")
-            sleep(0.005)
+        _await_start(self._server, self._thread.is_alive)
         return f"http://127.0.0.1:{self._server.port}"
 
     def __exit__(self, *error: object) -> None:
@@ -108,18 +118,62 @@ class RunningServer:
         assert not self._thread.is_alive(), "the service does not stop"
 
 
+class _Client(TestClient):
+    """A client of an application that runs already: as a context manager it closes itself alone."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
 class RunningService:
-    """A running service. `client` is logged in as the owner, an admin."""
+    """The web service in this process. `client` is logged in as the owner, an admin.
+
+    Clients call the application itself. Who asks for `url` gets a server there, which serves the same
+    application in the same event loop: for streams that nobody reads, WebSockets, limits of connections, and
+    other processes.
+
+    Args:
+        settings: of the application; port 0 is any free one.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._server = RunningServer(settings)
-        self.app = self._server.app
+        self.app = _create_app(settings)
         self.app_state: AppState = self.app.state.app_state
         self.auth_state: AuthState = self.app.state.auth_state
-        self.url = self._server.__enter__()
+        self._open = ExitStack()
+        self._socket = self._open.enter_context(socket())
+        self._socket.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        self._socket.bind((settings.host, settings.port))
+        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        """What requests are addressed to, whether a server listens there or not."""
+        self._portal = self._open.enter_context(TestClient(self.app)).portal
         self.client = self.new_client()
-        self.client.get("/login", params={"token": self.login_link()})
+        self._log_in()
+
+    def _log_in(self) -> None:
+        """Log `client` in; over HTTP, each test would take as long again."""
+        with writing(self.engine) as session:
+            opened = log_in_by_link(session, create_login_link(session), Browser("127.0.0.1", "tests"))
+        assert opened is not None
+        _, secrets = opened
+        self.client.cookies.set(session_cookie(self.address), secrets.cookie, domain="127.0.0.1")
+        self.client.headers[PAGE_SECRET_HEADER] = secrets.page
+
+    @cached_property
+    def url(self) -> str:
+        """The address of a server, which starts with the first use."""
+        server = _Server(self.app, self.settings)
+        server.config.lifespan = "off"  # the application runs
+        assert self._portal is not None
+        serving = self._portal.start_task_soon(server.serve, [self._socket])
+        _await_start(server, lambda: not serving.done())
+        self._open.callback(serving.result, PATIENCE_S)
+        self._open.callback(server.end)
+        return self.address
 
     @property
     def engine(self) -> Engine:
@@ -136,17 +190,32 @@ class RunningService:
         with writing(self.engine) as session:
             return create_login_link(session)
 
+    def _client(self, **headers: str) -> TestClient:
+        client = _Client(
+            self.app,
+            base_url=self.address,
+            headers=headers,
+            raise_server_exceptions=False,
+            follow_redirects=False,
+            client=("127.0.0.1", 50_000),
+        )
+        client.portal = self._portal
+        return client
+
     def new_client(self) -> httpx.Client:
         """A client that is not logged in and sends an `Origin` header, as browsers do."""
-        return page_client(self.url)
+        return as_page(self._client())
 
     def client_as(self, role: Role) -> httpx.Client:
         """A client with a token of this role."""
         with writing(self.engine) as session:
             user = auth_rows.add_user(session, f"{role} {new_id()}", role)
             _, token = create_token(session, user, "test", role, None)
-        headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, verify=TRUST)
+        return self.client_with(token)
+
+    def client_with(self, token: str) -> httpx.Client:
+        """A client that sends a token."""
+        return self._client(Authorization=f"Bearer {token}")
 
     def post_json(self, path: str, body: Any) -> httpx.Response:
         """Post JSON that `httpx` does not encode: NaN, lone surrogates."""
@@ -157,7 +226,7 @@ class RunningService:
     def stop(self) -> None:
         """Stop the service as SIGTERM does."""
         self.client.close()
-        self._server.__exit__()
+        self._open.close()
 
 
 @contextmanager

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Engine
 
-from backend.artifacts import ArtifactStore
 from backend.db import Episode, Run
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.recordings import service as recordings
+from backend.platform.artifacts import ArtifactStore
+from backend.replays.recordings import service as recordings
+from backend.replays.start_sets import service as start_sets
+from backend.runs.starts import service as starts
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import ROM_MD5
 from backend.specs.play import play_config
 from backend.specs.recordings import GameStart, Part
 from backend.specs.start_sets import StartSetContent
-from backend.start_sets import service as start_sets
-from backend.starts import service as starts
 from tests.support.rows import episode_row
 
 

@@ -9,7 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from backend.coordination.context import Context
-    from backend.settings import Settings
+    from backend.platform.settings import Settings
     from tests.workers.support import Start
 
 
@@ -18,8 +18,8 @@ def settings(
     database_url: str, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> "Settings":
     """A worker's settings, with a temporary home. No lease runs out but by `expire_lease` and `lose`."""
+    from backend.platform.settings import Settings
     from backend.pubsub import bus
-    from backend.settings import Settings
     from tests.support.waiting import PATIENCE_S
 
     # No message of this process is lost because Redis is slow to answer.

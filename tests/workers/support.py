@@ -15,13 +15,13 @@ from sqlalchemy import Engine, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository as metrics
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Checkpoint, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.metrics import repository as metrics
-from backend.runs import repository as runs
+from backend.runs.runs import repository as runs
 from backend.specs import events
 from tests.support.rows import checkpoint_row, make_run
 from tests.support.waiting import PATIENCE_S, until

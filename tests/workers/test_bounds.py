@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository as metrics
 from backend.db.engine import writing
-from backend.metrics import repository as metrics
 from backend.specs.events import MAX_TEXT, EndedEvent, LogEvent, PointsEvent
 from tests.support.rows import make_run
 from workers import bounds

@@ -8,15 +8,14 @@ import pytest
 import torch
 from sqlalchemy import Engine
 
-from backend.branches import service as branches
-from backend.branches.schemas import BranchRequest
 from backend.coordination.context import Context
 from backend.db import Branch, Job, Run, StoredSaliency
 from backend.db.engine import reading, writing
-from backend.episodes import service as episodes
-from backend.saliency import service as saliency
+from backend.replays.branches import service as branches
+from backend.replays.branches.schemas import BranchRequest
+from backend.replays.episodes import service as episodes
+from backend.replays.saliency import service as saliency
 from backend.specs.run import parse_run_spec
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.engine_fixtures import one_thread as one_thread
 from tests.support.rows import checkpoint_row, episode_row, make_run
 from tests.support.waiting import PATIENCE_S
@@ -30,7 +29,7 @@ from workers.engine.training.checkpoint import save
 from workers.engine.training.evaluation import load_policies
 from workers.jobs import JobRunner
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 CATCH: dict[str, Any] = {
     "environment": "Catch-v0",

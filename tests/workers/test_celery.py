@@ -14,8 +14,8 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from backend.settings import Settings
-from tests.support.databases import ON_SQLITE_FIRST, short_folder
+from backend.platform.settings import Settings
+from tests.support.databases import short_folder
 from tests.support.installation import environment
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import PATIENCE_S, until
@@ -23,7 +23,7 @@ from tests.workers.support import ENDLESS, Start, fake_run, moves, run_row, stor
 from workers.celery_app import create_app
 from workers.tasks import TRAIN_TASK
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 FAKE_WORKER = (sys.executable, "-m", "tests.campaigns.chaos.fake_worker")
 
@@ -75,6 +75,7 @@ def _celery(settings: Settings, *arguments: str) -> str:
     ).stdout
 
 
+@pytest.mark.long
 def test_celery_tools_show_host_run_and_its_end(start: Start, engine: Engine, settings: Settings) -> None:
     run = fake_run(engine, agent_steps=ENDLESS)
     task_id = f"{run.id}-1"
@@ -104,6 +105,7 @@ def test_celery_tools_show_host_run_and_its_end(start: Start, engine: Engine, se
     assert any(event["type"] == "worker-heartbeat" for event in received)
 
 
+@pytest.mark.long
 def test_failed_attempt_is_failed_task(start: Start, engine: Engine, settings: Settings) -> None:
     with _task_events(settings) as received:
         start(command=FAKE_WORKER)
@@ -121,6 +123,7 @@ def test_failed_attempt_is_failed_task(start: Start, engine: Engine, settings: S
     assert run_row(engine, run.id).state_reason in event["exception"]
 
 
+@pytest.mark.long
 def test_repeated_and_foreign_messages_change_nothing(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
@@ -147,6 +150,7 @@ def test_repeated_and_foreign_messages_change_nothing(
     app.close()
 
 
+@pytest.mark.long
 def test_lost_message_delays_attempt_only(start: Start, engine: Engine, settings: Settings) -> None:
     """A Redis without memory accepts nothing, and a flush drops what it has accepted."""
     with Redis.from_url(settings.redis) as client:
@@ -167,6 +171,7 @@ def test_lost_message_delays_attempt_only(start: Start, engine: Engine, settings
         assert moves(engine, run.id) == ["queued", "starting", "running", "finished"]
 
 
+@pytest.mark.long
 def test_hanging_redis_delays_no_attempt(start: Start, engine: Engine, settings: Settings) -> None:
     """There are more events than Celery holds back before it sends them."""
     with short_folder() as folder:
@@ -183,6 +188,7 @@ def test_hanging_redis_delays_no_attempt(start: Start, engine: Engine, settings:
             server.stop()
 
 
+@pytest.mark.long
 def test_attempt_whose_id_was_revoked_before_the_claim_is_a_task_like_any_other(
     start: Start, engine: Engine, settings: Settings
 ) -> None:

@@ -11,25 +11,25 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, func, select, update
 
-from backend.artifacts import ArtifactStore, thumbnail_file
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, LogLine, PlaySession, RemovedFile, Run
 from backend.db.engine import reading, writing
 from backend.db.job import EVALUATION
-from backend.jobs import service as jobs
-from backend.principals import Role
-from backend.recordings import service as recordings
-from backend.retention import repository as retention_rows
-from backend.retention import service as retention
-from backend.runs import service as runs
+from backend.fleet.jobs import service as jobs
+from backend.fleet.storage import repository as storage_rows
+from backend.fleet.storage import service as storage
+from backend.fleet.storage.repository import lock_clean_up
+from backend.platform.artifacts import ArtifactStore, thumbnail_file
+from backend.platform.principals import Role
+from backend.replays.recordings import service as recordings
+from backend.runs.runs import service as runs
 from backend.specs import events
 from backend.specs.recordings import GameStart
 from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.states import RunState
-from backend.storage import repository as storage_rows
-from backend.storage import service as storage
-from backend.storage.repository import lock_clean_up
+from backend.upkeep.retention import repository as retention_rows
+from backend.upkeep.retention import service as retention
 from tests.support.rows import add_attempt, episode_row, evaluation_row, make_checkpoint, make_run
 from tests.support.waiting import PATIENCE_S, until
 from workers import host_files

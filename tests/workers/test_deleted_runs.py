@@ -12,7 +12,7 @@ from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.db.run import RESTORABLE_S
-from backend.runs import actions, service
+from backend.runs.runs import actions, service
 from backend.specs.states import RunState
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S, until

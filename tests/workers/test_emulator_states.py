@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from backend.artifacts import states_file
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Episode
 from backend.db.engine import reading, writing
-from backend.episodes import service as episodes
-from backend.play import service as play
-from backend.play import sources
-from backend.principals import Credential, Principal, Role
+from backend.platform.artifacts import states_file
+from backend.platform.principals import Credential, Principal, Role
+from backend.replays.episodes import service as episodes
+from backend.replays.play import service as play
+from backend.replays.play import sources
 from backend.specs.run import parse_run_spec
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import add_host, episode_row, make_run
 from workers import jobs, resume
 from workers.engine.envs.atari import AtariEnv
@@ -25,7 +24,7 @@ from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.training.restore import environment_of_episode, restore
 from workers.jobs import JobRunner
 
-pytestmark = [pytest.mark.service, pytest.mark.long, ON_SQLITE_FIRST]
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 BREAKOUT = "ALE/Breakout-v5"
 SEED, N = 4, 2_300

@@ -21,7 +21,7 @@ from backend import specs
 from backend.coordination.context import Context
 from backend.db import LogLine
 from backend.db.engine import reading, writing
-from backend.runs import actions
+from backend.runs.runs import actions
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
 from backend.specs.events import ProvenanceEvent, StartedEvent
@@ -327,7 +327,9 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("last", [2, 3], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "last", [pytest.param(2, id="first"), pytest.param(3, id="second", marks=pytest.mark.long)]
+)
 def test_fork_that_fails_is_an_error_to_retry(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     code = WITHOUT_PROCESSES.format(last=last)
     monkeypatch.setattr(engine_server, "ENGINE_COMMAND", (sys.executable, "-c", code))
@@ -367,6 +369,7 @@ def test_engines_that_start_together_are_distinct(server: EngineServer, tmp_path
     assert [text.count("spec.json:") for text in outputs] == [1] * 6
 
 
+@pytest.mark.long
 def test_starts_and_stops_leave_no_descriptor(server: EngineServer, tmp_path: Path) -> None:
     def n_descriptors() -> list[int]:
         assert server.pid is not None
@@ -391,7 +394,12 @@ def _trained(folder: Path, fork: Fork | None, spec: RunSpec) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [name for name, algorithm in ALGORITHMS.items() if algorithm.reproducibility != "none"]
+    "algorithm",
+    [
+        pytest.param(name, marks=() if name == "paac" else pytest.mark.long)
+        for name, algorithm in ALGORITHMS.items()
+        if algorithm.reproducibility != "none"
+    ],
 )
 def test_equal_seeds_give_equal_runs_forked_or_not(
     server: EngineServer, tmp_path: Path, algorithm: str

@@ -11,21 +11,20 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine
 
-from backend.artifacts import ArtifactStore
 from backend.coordination import claims
 from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.hosts import service as hosts
-from backend.live_settings import repository as live_settings_rows
-from backend.live_settings import service as live_settings
+from backend.fleet.hosts import service as hosts
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.settings import Settings
 from backend.pubsub.bus import WATCH_CHANNEL, Bus, frames_channel
-from backend.runs import actions
-from backend.settings import Settings
+from backend.runs.live_settings import repository as live_settings_rows
+from backend.runs.live_settings import service as live_settings
+from backend.runs.runs import actions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.host_load import HostLoad
 from tests.support import custom_environment, nvml
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.frames import unpack_frame
 from tests.support.nvml import FakeGpu
 from tests.support.rows import add_host, make_run
@@ -49,7 +48,7 @@ from workers.engine.training.event_log import read_frames
 from workers.host_agent import HostAgent
 from workers.supervisor import FRAME_TICK_S
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 Agents = Callable[..., HostAgent]
 
@@ -109,6 +108,7 @@ def test_agent_sends_host_facts_and_load(agents: Agents, engine: Engine, tmp_pat
     assert recent.duration_s >= 0
 
 
+@pytest.mark.long
 def test_agent_claims_runs_up_to_its_slots_and_finishes_them(
     agents: Agents, engine: Engine, settings: Settings
 ) -> None:
@@ -191,6 +191,7 @@ def _gpus_of(settings: Settings) -> list[str]:
     return [process.environ().get("CUDA_VISIBLE_DEVICES", "") for process in engines]
 
 
+@pytest.mark.long
 def test_agent_resumes_run_of_killed_engine(agents: Agents, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=40, die={"1": {"at": 15, "how": signal.SIGKILL}})
     agents()
@@ -210,6 +211,7 @@ def test_stop_request_reaches_engine(agents: Agents, engine: Engine) -> None:
     assert until_state(engine, run.id, "stopped").state_reason == "stop requested"
 
 
+@pytest.mark.long
 def test_frames_are_published_only_while_watched(
     agents: Agents, engine: Engine, settings: Settings, redis_url: str
 ) -> None:
@@ -298,6 +300,7 @@ def test_repeated_wakes_of_two_agents_run_each_run_once(agents: Agents, engine: 
         assert stored_points(engine, run.id) == list(range(1, 21))
 
 
+@pytest.mark.long
 def test_draining_host_finishes_its_run_and_claims_no_other(agents: Agents, engine: Engine) -> None:
     first = fake_run(engine, agent_steps=60)
     agents()
@@ -345,6 +348,7 @@ def test_agent_renews_leases_of_its_runs(agents: Agents, engine: Engine) -> None
     assert moves(engine, run.id) == ["queued", "starting", "running"]
 
 
+@pytest.mark.long
 def test_first_host_after_database_outage_waits_one_lease_before_expiring_others(
     agents: Agents, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -534,6 +538,7 @@ def test_host_with_little_free_disk_space_claims_nothing_and_reports_it(
     assert run_row(engine, run.id).state == "queued"
 
 
+@pytest.mark.long
 def test_lost_run_resumes_on_the_same_host(agents: Agents, engine: Engine) -> None:
     run = fake_run(engine, agent_steps=100, wait_at=30)
     agents(reconcile_interval_s=0.5)

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from backend.artifacts import ArtifactKind
 from backend.coordination.context import Context
 from backend.db import Episode, Evaluation, Job, Run
 from backend.db.changes import take_changes
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.episodes import service as episodes
-from backend.evaluations import service as evaluations
-from tests.support.databases import ON_SQLITE_FIRST
+from backend.platform.artifacts import ArtifactKind
+from backend.replays.episodes import service as episodes
+from backend.runs.evaluations import service as evaluations
 from tests.support.rows import episode_row
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import (
@@ -32,7 +31,7 @@ from workers import jobs
 from workers.host_agent import HostAgent
 from workers.jobs import JobRunner
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
 @pytest.fixture(autouse=True)

@@ -13,10 +13,9 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.coordination.context import Context
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.playing import Shown, open_session, playing
 from tests.support.rows import CARTPOLE, add_host
 from tests.support.service import RunningService, running_service
@@ -62,7 +61,6 @@ def _last_frame(actions: list[int], seed: int, config: dict[str, object]) -> byt
     return cv2.imencode(".jpg", frame, options)[1].tobytes()
 
 
-@ON_SQLITE_FIRST
 def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
     start: Start, web: RunningService
 ) -> None:
@@ -70,7 +68,7 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
     _await_worker(web, BREAKOUT)
     session = open_session(web.client, BREAKOUT, scripted=True)
     names = session["action_names"]
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         beginning = player.until(paused=True, game=1)
         assert beginning.jpeg.startswith(b"\xff\xd8")
         player.hold(names.index("FIRE"))
@@ -85,7 +83,7 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
         player.until(game=2)
         player.hold(names.index("FIRE"))
         player.until(game=2, paused=False)
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(game=2, paused=True)  # its player has left
     assert web.client.delete(f"/api/v1/play/{session['id']}").status_code == 204
     until(lambda: web.client.get(f"/api/v1/play/{session['id']}").json()["state"] == "ended")
@@ -108,7 +106,7 @@ def test_played_game_is_recorded_and_simulated_again_to_the_same_frame(
     assert web.client.get(f"/api/v1/recordings/{first['id']}").status_code == 404
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its_worker(
     start: Start, web: RunningService
 ) -> None:
@@ -117,7 +115,7 @@ def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its
     sessions = [open_session(web.client, BREAKOUT)["id"] for _ in range(2)]
     shown = {}
     for session_id in sessions:
-        with playing(web.client, session_id) as player:
+        with playing(web.client, session_id, web.url) as player:
             player.until(paused=True, game=1)
             player.hold(1)
             shown[session_id] = player.after(30).status["frames"]
@@ -133,7 +131,7 @@ def test_game_is_recorded_up_to_the_end_of_its_session_by_its_player_or_with_its
         assert recorded[session_id] >= frames // 4 * 4
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     start: Start, web: RunningService, settings: Settings
 ) -> None:
@@ -141,7 +139,7 @@ def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     _await_worker(web, BREAKOUT)
     session = open_session(web.client, BREAKOUT)
     address = f"/api/v1/play/{session['id']}"
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True, game=1)
         player.hold(1)
         player.after(150)  # more than a report
@@ -160,7 +158,7 @@ def test_game_of_killed_worker_is_kept_up_to_its_latest_report(
     until(lambda: not folder.exists() or not any(folder.iterdir()))
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
     start: Start, web: RunningService
 ) -> None:
@@ -168,7 +166,7 @@ def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
     _await_worker(web, BREAKOUT)
     session = open_session(web.client, BREAKOUT)
     address = f"/api/v1/play/{session['id']}"
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True, game=1)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
@@ -177,21 +175,21 @@ def test_session_of_a_killed_worker_ends_when_a_worker_of_its_host_starts(
     assert web.client.get(address).json()["end_reason"] == "worker a has died; the game is kept up to then"
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_session_beyond_the_places_of_a_worker_waits_with_the_reason(
     start: Start, web: RunningService
 ) -> None:
     start(play_sessions=1)
     _await_worker(web, "Catch-v0")
     first = open_session(web.client, "Catch-v0")
-    with playing(web.client, first["id"]) as player:
+    with playing(web.client, first["id"], web.url) as player:
         player.until(paused=True)
         second = open_session(web.client, "Catch-v0")
         assert second["state"] == "queued"
         assert "CALLBOARD_PLAY_SESSIONS" in second["waiting_reason"]
         web.client.delete(f"/api/v1/play/{first['id']}")
         player.until(ended="its player ended it")
-    with playing(web.client, second["id"]) as player:
+    with playing(web.client, second["id"], web.url) as player:
         player.until(paused=True)
         player.hold(ENVIRONMENTS["Catch-v0"].action_names.index("LEFT"))
         player.until(over=True)
@@ -220,7 +218,6 @@ def sessions(context: Context) -> Iterator[play.PlaySessions]:
     gameplay.stop(PATIENCE_S)
 
 
-@ON_SQLITE_FIRST
 def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
     web: RunningService, engine: Engine, sessions: play.PlaySessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +226,7 @@ def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
     add_host(engine, "a")
     session = open_session(web.client, "Catch-v0")
     sessions.reconcile(claims=True)
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True)
         passed_s = 500.0
         player.hold(None, seq=7)
@@ -246,7 +243,6 @@ def test_session_ends_after_ten_minutes_without_a_message_of_its_player(
     assert (ended["state"], ended["end_reason"]) == ("ended", "nothing was pressed for 10 minutes")
 
 
-@ON_SQLITE_FIRST
 @pytest.mark.long
 def test_session_is_played_while_all_training_slots_are_taken(start: Start, web: RunningService) -> None:
     start(slots=1)
@@ -259,7 +255,7 @@ def test_session_is_played_while_all_training_slots_are_taken(start: Start, web:
 
     until(lambda: states() == ["running", "queued"], detail=states)
     session = open_session(web.client, "Catch-v0")
-    with playing(web.client, session["id"]) as player:
+    with playing(web.client, session["id"], web.url) as player:
         player.until(paused=True)
         player.hold(0)
         player.until(over=True)

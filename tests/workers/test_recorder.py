@@ -13,14 +13,14 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from backend.artifacts import ArtifactKind, ArtifactStore
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
 from backend.db.engine import reading, writing
-from backend.evaluations import service as evaluations
+from backend.platform.artifacts import ArtifactKind, ArtifactStore
 from backend.pubsub.bus import CHANNEL
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.evaluations import service as evaluations
 from backend.specs import events
 from backend.specs.states import RunState
 from tests.support.rows import PROVENANCE, add_attempt, add_host, make_run
@@ -305,6 +305,7 @@ def test_long_log_is_recorded_in_batches(
     assert stored_points(engine, claimed.run_id) == list(range(5))
 
 
+@pytest.mark.long
 def test_memory_is_bounded_by_batch_size(
     context: Context, claimed: ClaimedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select
 
-from backend.artifacts import game_file
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.coordination.context import Context
 from backend.db import Job, Recording, RemovedFile
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.principals import Credential, Principal, Role
-from backend.recordings import service as recordings
+from backend.platform.artifacts import game_file
+from backend.platform.principals import Credential, Principal, Role
+from backend.replays.recordings import service as recordings
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import play_config
 from backend.specs.recordings import GameStart, Part
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.waiting import PATIENCE_S
 from workers import jobs
 from workers.clean_up import delete_removed_files
@@ -28,7 +27,7 @@ from workers.engine.envs import make_env
 from workers.engine.envs.atari import rom_sha256
 from workers.jobs import JobRunner
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 BREAKOUT = "ALE/Breakout-v5"
 SEED, STEPS = 5, 12
@@ -106,7 +105,12 @@ def _render(context: Context, game: Game) -> Job:
 
 @pytest.mark.parametrize(
     ("environment", "at_reset"),
-    [(BREAKOUT, 0), ("Labyrinth-Small-v0", 0), ("Racing-Slow-v0", 0), ("CartPole-v1", 1)],
+    [
+        (BREAKOUT, 0),
+        pytest.param("Labyrinth-Small-v0", 0, marks=pytest.mark.long),
+        pytest.param("Racing-Slow-v0", 0, marks=pytest.mark.long),
+        ("CartPole-v1", 1),
+    ],
 )
 def test_video_of_a_game_has_every_frame_that_was_shown(
     context: Context, engine: Engine, tmp_path: Path, environment: str, at_reset: int
@@ -156,6 +160,7 @@ def test_video_of_a_recording_that_is_deleted_while_it_is_rendered_is_deleted_to
     assert context.store.size_or_zero(game.id, "videos", game_file(game.id)) == 0
 
 
+@pytest.mark.long
 def test_video_goes_with_its_recording(context: Context, engine: Engine) -> None:
     deleted, orphaned = _record(engine, "CartPole-v1"), _record(engine, "CartPole-v1")
     for game in (deleted, orphaned):

@@ -11,7 +11,6 @@ from backend.coordination.context import Context
 from backend.db import Checkpoint, LogLine
 from backend.db.engine import reading
 from backend.specs import events
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import add_host
 from tests.workers.fake_engine import flip_bit
 from tests.workers.support import claim, expire_lease, fake_run, points, stored_points
@@ -20,7 +19,7 @@ from workers.engine.files import file_sha256
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
 class LostAttempt:

@@ -8,32 +8,31 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, select, update
 
-from backend.artifacts import thumbnail_file
-from backend.backup import repository as backup_rows
 from backend.coordination.context import Context
 from backend.db import Job, LogLine, RemovedFile, Run, Video
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.errors import Conflict
-from backend.jobs.service import MAX_TRIES
-from backend.retention import repository as retention_rows
-from backend.retention import service as retention
-from backend.retention.removals import Policies
-from backend.runs import actions
-from backend.runs import service as runs
+from backend.fleet.jobs.service import MAX_TRIES
+from backend.fleet.storage import repository as storage_rows
+from backend.fleet.storage import service as storage
+from backend.platform.artifacts import thumbnail_file
+from backend.platform.errors import Conflict
+from backend.replays.videos import repository as video_rows
+from backend.replays.videos import service as videos
+from backend.runs.runs import actions
+from backend.runs.runs import service as runs
 from backend.specs.retention import InstallationPolicy
-from backend.storage import repository as storage_rows
-from backend.storage import service as storage
-from backend.videos import repository as video_rows
-from backend.videos import service as videos
-from tests.support.databases import ON_SQLITE_FIRST
+from backend.upkeep.backup import repository as backup_rows
+from backend.upkeep.retention import repository as retention_rows
+from backend.upkeep.retention import service as retention
+from backend.upkeep.retention.removals import Policies
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
 from workers import jobs
 from workers.host_files import is_of_worker
 from workers.jobs import JobRunner
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
 def _send(context: Context, engine: Engine, folder: Path, content: bytes | None, form: str) -> Run:

@@ -7,26 +7,25 @@ import pytest
 import torch
 from sqlalchemy import Engine
 
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Evaluation, Job, Run, StartSet
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.episodes import service as episodes
-from backend.evaluations import service as evaluations
-from backend.principals import Credential, Principal, Role
-from backend.recordings import service as recordings
-from backend.runs import service as runs
+from backend.platform.principals import Credential, Principal, Role
+from backend.replays.episodes import service as episodes
+from backend.replays.recordings import service as recordings
+from backend.replays.start_sets import service as start_sets
+from backend.runs.evaluations import service as evaluations
+from backend.runs.runs import service as runs
+from backend.runs.starts import service as starts
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, play_config
 from backend.specs.recordings import GameStart, Part
 from backend.specs.run import parse_run_spec
 from backend.specs.start_sets import STARTS_FILE, StartPoint, StartSetContent
-from backend.start_sets import service as start_sets
-from backend.starts import service as starts
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import checkpoint_row, episode_row, make_run
 from tests.support.waiting import PATIENCE_S
 from tests.workers.support import FAKE_ENGINE
@@ -40,7 +39,7 @@ from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
 from workers.supervisor import Supervisor
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 GAME = "ALE/SpaceInvaders-v5"
 N = 150

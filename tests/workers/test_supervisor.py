@@ -15,18 +15,17 @@ import psutil
 import pytest
 from sqlalchemy import Engine, select
 
-from backend.artifacts import ArtifactKind, ArtifactStore
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Run
 from backend.db.engine import reading, writing
-from backend.runs import actions, service
+from backend.platform.artifacts import ArtifactKind, ArtifactStore
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import actions, service
 from backend.specs import events
 from backend.specs.run import StopSpec
 from backend.specs.states import RunState
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.frames import unpack_frame
 from tests.support.rows import add_host, evaluation_row
 from tests.support.waiting import PATIENCE_S, until
@@ -52,7 +51,7 @@ from workers.engine_process import MAX_NICENESS, EngineProcess, ProcessIdentity
 from workers.gameplay import Gameplay
 from workers.supervisor import Supervisor
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
 @pytest.fixture(autouse=True)

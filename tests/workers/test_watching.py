@@ -9,11 +9,10 @@ from redis import Redis
 from sqlalchemy import Engine
 from websockets.sync.client import connect
 
-from backend.principals import Role
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from backend.pubsub.bus import frames_channel
-from backend.settings import Settings
 from backend.specs.events import PointsEvent, StartedEvent
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import make_run
 from tests.support.service import running_service
 from tests.support.waiting import until
@@ -36,7 +35,7 @@ def _trained_after(log: Path, agent_steps: list[int]) -> list[float]:
     return [started_at + seconds[at - 1] for at in np.searchsorted(steps, agent_steps, side="right")]
 
 
-@ON_SQLITE_FIRST
+@pytest.mark.long
 def test_live_frames_of_training_run_are_recent_and_ordered(
     start: Start, engine: Engine, settings: Settings, redis_url: str, tmp_path: Path
 ) -> None:

@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from backend.checkpoints import service as checkpoints
+from backend.analysis.metrics import repository as metrics
 from backend.db import Attempt, Run
 from backend.db.engine import reading, writing
-from backend.episodes import repository as episodes
-from backend.episodes import service as episode_service
-from backend.hosts import repository as hosts
-from backend.metrics import repository as metrics
+from backend.fleet.hosts import repository as hosts
+from backend.platform.settings import Settings
 from backend.pubsub.bus import Bus
-from backend.runs import actions
-from backend.runs import repository as runs
-from backend.settings import Settings
-from tests.support.databases import ON_SQLITE_FIRST
+from backend.replays.episodes import repository as episodes
+from backend.replays.episodes import service as episode_service
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import actions
+from backend.runs.runs import repository as runs
 from tests.support.redis_server import RedisServer
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S, until
@@ -27,7 +26,7 @@ from tests.workers.support import Start, engines_of, moves, run_row, until_state
 from workers import celery_app
 from workers.engine.training.event_log import read_frames
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 PATIENT_WORKER = (sys.executable, "-m", "tests.workers.patient_worker")
 
@@ -94,6 +93,7 @@ def _await_checkpoint(engine: Engine, run_id: str) -> None:
     until(is_stored)
 
 
+@pytest.mark.long
 def test_run_resumes_after_sigkill_of_engine(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine)
     worker = start()
@@ -106,6 +106,7 @@ def test_run_resumes_after_sigkill_of_engine(start: Start, engine: Engine, setti
     assert moves(engine, run.id).count("queued") == 2
 
 
+@pytest.mark.long
 def test_sigterm_of_worker_saves_checkpoint_and_queues_run(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
@@ -123,6 +124,7 @@ def test_sigterm_of_worker_saves_checkpoint_and_queues_run(
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == row.agent_steps
 
 
+@pytest.mark.long
 def test_sigkill_of_worker_ends_its_engines_and_run_resumes(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
@@ -139,6 +141,7 @@ def test_sigkill_of_worker_ends_its_engines_and_run_resumes(
     assert _agent_steps(engine, run.id) == _logged_agent_steps(settings, engine, run.id)
 
 
+@pytest.mark.long
 def test_stopped_and_resumed_run_has_one_continuous_series(
     start: Start, engine: Engine, settings: Settings
 ) -> None:
@@ -157,6 +160,7 @@ def test_stopped_and_resumed_run_has_one_continuous_series(
         assert session.get_one(Attempt, (run.id, 2)).resumed_from_agent_steps == stopped.agent_steps
 
 
+@pytest.mark.long
 def test_redis_message_wakes_worker(start: Start, engine: Engine, settings: Settings, redis_url: str) -> None:
     start(reconcile_interval_s=600, lease_s=3600)
     bus = Bus(redis_url)
@@ -176,6 +180,7 @@ def test_redis_message_wakes_worker(start: Start, engine: Engine, settings: Sett
     bus.close()
 
 
+@pytest.mark.long
 def test_worker_claims_run_without_redis(
     start: Start, engine: Engine, redis_server: RedisServer, redis_url: str
 ) -> None:
@@ -191,6 +196,7 @@ def test_worker_claims_run_without_redis(
     assert run_row(engine, run.id).state == "queued"
 
 
+@pytest.mark.long
 def test_video_is_rendered_while_run_trains(start: Start, engine: Engine, settings: Settings) -> None:
     run = _train(engine)
     start()

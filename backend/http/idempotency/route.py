@@ -15,12 +15,12 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from backend.db.engine import reading
-from backend.errors import Conflict, Invalid
 from backend.http.context import KeyedRequest, Repeated, RequestContext, context_of
 from backend.http.dependencies import get_state
 from backend.http.errors import respond
 from backend.http.idempotency import repository
 from backend.http.routing import WritingRoute
+from backend.platform.errors import Conflict, Invalid
 from backend.specs.problems import FieldProblem
 
 HEADER = "Idempotency-Key"

@@ -12,7 +12,7 @@ from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.errors import MEDIA_TYPE, ProblemDocument
 from backend.http.idempotency.route import HEADER, KEY_PATTERN, IdempotentRoute
 from backend.http.pages import SAFE_METHODS
-from backend.principals import Role
+from backend.platform.principals import Role
 
 ERRORS: dict[str, tuple[str, str, str]] = {
     "401": ("Unauthorized", "No valid token or session.", "log in, or send a token"),

@@ -12,8 +12,8 @@ from backend.db.base import new_id
 from backend.db.checked_json import DAMAGED
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.errors import Conflict
-from backend.runs import actions, repository, service
+from backend.platform.errors import Conflict
+from backend.runs.runs import actions, repository, service
 from backend.specs.states import RunState
 from tests.support.rows import add_host, episode_row, evaluation_row, make_run
 from tests.support.waiting import Patience

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from backend.coordination import claims, lease_expiry
 from backend.coordination.context import Context
 from backend.coordination.lease_expiry import LeaseExpiry
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.installation import CALLBOARD
 from tests.support.rows import add_host
 from tests.support.waiting import PATIENCE_S, until
@@ -25,9 +24,10 @@ from tests.workers.support import (
     until_state,
 )
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = pytest.mark.service
 
 
+@pytest.mark.long
 def test_web_process_expires_lease_of_silent_worker(start: Start, engine: Engine) -> None:
     run = fake_run(engine)
     add_host(engine, "hung")

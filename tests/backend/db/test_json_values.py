@@ -6,7 +6,7 @@ from sqlalchemy import Engine, select
 from backend.db import Run
 from backend.db.engine import reading, writing
 from backend.db.json_values import json_number, json_text
-from backend.runs.schemas import RunOut
+from backend.runs.runs.schemas import RunOut
 from tests.support.rows import make_run
 
 PATH = ("config", "x")

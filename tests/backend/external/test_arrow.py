@@ -5,9 +5,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from backend.errors import Invalid
 from backend.external.arrow import of_arrow
 from backend.external.schemas import MAX_ROWS
+from backend.platform.errors import Invalid
 from tests.support.arrow import arrow_stream
 
 SOURCE = "01JD3QZ6W9K0Y5T8H2V4B7N1XC"

@@ -15,9 +15,9 @@ from backend.coordination.context import Context
 from backend.db import ExternalSource, RemovedFile, Run, Series
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
-from backend.errors import Unavailable
 from backend.external import files, uploads
-from backend.storage.service import SHORT_GRACE_S
+from backend.fleet.storage.service import SHORT_GRACE_S
+from backend.platform.errors import Unavailable
 from tests.support.arrow import arrow_stream
 from tests.support.external import SOURCE, batch, checkpoint, create, drawn, episodes, send, upload
 from tests.support.rows import CARTPOLE, external_request
@@ -456,12 +456,12 @@ def test_clean_up_deletes_the_stored_file_whose_row_was_not_added_and_no_other(
     path, body = f"/api/v1/runs/{run['id']}/checkpoints", checkpoint(1, content)
     upload(client, run, content)
     with monkeypatch.context() as failing:
-        failing.setattr("backend.checkpoints.service.add_external", _fail)
+        failing.setattr("backend.runs.checkpoints.service.add_external", _fail)
         assert client.post(path, json=body).status_code == 503
     folder = service.settings.home_dir / "artifacts" / "runs" / run["id"] / "checkpoints"
     [left] = folder.iterdir()
     with monkeypatch.context() as slow:
-        slow.setattr("backend.storage.service.EXPECTED_S", -1.0)
+        slow.setattr("backend.fleet.storage.service.EXPECTED_S", -1.0)
         assert client.post(path, json=body).status_code == 503, "clean-up may have deleted the file"
     assert client.get(path).json()["items"] == []
     assert send(client, run, "checkpoints", body)["stored"] == 1

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from backend.specs.known_tags import return_candidates, return_metric, series_units
-from tests.backend.figures.lines import numbers
+from callboard.known_tags import return_candidates, return_metric, series_units
+from tests.backend.analysis.figures.lines import numbers
 from tests.support.external import SOURCE, batch, checkpoint, create, send, upload
 from tests.support.rows import make_run
 from tests.support.service import RunningService

@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from backend.http.base_path import page_below
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.states import RunState
 from tests.support.pages import session_headers
 from tests.support.rows import make_run

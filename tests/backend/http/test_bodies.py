@@ -7,13 +7,13 @@ import httpx
 import pytest
 
 from backend.app import OPEN_PATHS
-from backend.errors import Invalid
 from backend.http import bodies
 from backend.http.bodies import MAX_BODY_BYTES, MAX_OPEN_BODY_BYTES
 from backend.http.errors import MAX_DOCUMENT_BYTES, respond
 from backend.http.json_bounds import MAX_DEPTH, MAX_KEY
+from backend.platform.errors import Invalid
+from backend.platform.text import unstorable_paths
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem
-from backend.text import unstorable_paths
 from tests.support.routes import addresses
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService

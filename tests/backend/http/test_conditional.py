@@ -2,7 +2,7 @@
 
 import pytest
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 

@@ -4,13 +4,14 @@ import resource
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import Event
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from backend.http import connections
-from backend.principals import Role
+from backend.platform.principals import Role
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 from tests.support.sockets import await_closed, connected, get_request, status_of
@@ -23,6 +24,7 @@ HALF_A_BODY = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-L
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@pytest.mark.long
 def test_incomplete_requests_are_closed(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
@@ -116,6 +118,25 @@ def test_websocket_is_not_cut_like_a_request_whose_body_does_not_come(
             with connected(sqlite_service.url, HALF_A_BODY) as later:
                 await_closed(later)
             assert live.ping().wait(PATIENCE_S)
+
+
+def test_server_ends_while_a_client_closes_its_websocket(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing = Event()
+    # As between two turns of the event loop: the client's close has come, and the transport is still open.
+    monkeypatch.setattr(
+        connections.WebSocketConnection, "handle_close", lambda connection, event: closing.set()
+    )
+    run = make_run(sqlite_service.engine)
+    url = f"{sqlite_service.url.replace('http', 'ws')}/api/v1/runs/{run.id}/live"
+    with sqlite_service.client_as(Role.VIEWER) as viewer:
+        headers = {"Authorization": viewer.headers["Authorization"]}
+        with connect(url, additional_headers=headers, open_timeout=PATIENCE_S) as live:
+            live.protocol.send_close(1000)
+            live.socket.sendall(b"".join(live.protocol.data_to_send()))
+            assert closing.wait(PATIENCE_S)
+            sqlite_service.stop()
 
 
 def test_websocket_client_that_sends_much_is_disconnected(

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from backend.principals import Role
-from backend.settings import Settings
+from backend.platform.principals import Role
+from backend.platform.settings import Settings
 from tests.support.service import RunningServer, RunningService
 from tests.support.waiting import PATIENCE_S
 

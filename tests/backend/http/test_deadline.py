@@ -8,8 +8,8 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from backend.http import bodies
-from backend.principals import Role
-from backend.runs import repository
+from backend.platform.principals import Role
+from backend.runs.runs import repository
 from tests.support import external
 from tests.support.service import RunningService
 from tests.support.sockets import connected, get_request

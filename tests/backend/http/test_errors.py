@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from backend import errors
-from backend.errors import Invalid, Problem
-from backend.hosts import service as hosts
+from backend.fleet.hosts import service as hosts
 from backend.http.errors import STATUSES, HttpProblem, status_of
+from backend.platform import errors
+from backend.platform.errors import Invalid, Problem
 from tests.support.service import RunningService
 
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from backend.http import errors, frontend
 from backend.http.routing import HttpMethods
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service

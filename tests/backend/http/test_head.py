@@ -12,6 +12,7 @@ VARYING = {"date", "x-request-id", "content-length", "transfer-encoding", "conne
 """Headers that another request has other values of; an answer of unknown length has others."""
 
 
+@pytest.mark.long
 def test_head_answers_every_get_without_its_content(service: RunningService) -> None:
     run = make_run(service.engine)
     client = service.client

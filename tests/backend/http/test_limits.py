@@ -9,14 +9,14 @@ from time import monotonic
 import httpx
 import pytest
 
+from backend.analysis.metrics.repository import append
 from backend.db.engine import writing
-from backend.errors import TooMany, Unavailable
 from backend.http import limits
 from backend.http.bodies import HEAVY_BYTES
 from backend.http.limits import Turns, WriteQueue
-from backend.metrics.repository import append
-from backend.principals import Role
-from backend.runs.service import bump_revision
+from backend.platform.errors import TooMany, Unavailable
+from backend.platform.principals import Role
+from backend.runs.runs.service import bump_revision
 from backend.specs.events import PointsEvent
 from tests.support import asynchronous, external
 from tests.support.artifacts import make_episode
@@ -41,6 +41,7 @@ def _client(service: RunningService) -> httpx.Client:
     )
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_writes_are_503_and_reads_succeed_while_the_database_is_locked(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +77,7 @@ def test_writes_are_503_and_reads_succeed_while_the_database_is_locked(
     assert client.post("/api/v1/runs", json=CARTPOLE).status_code == 201
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_requests_for_videos_wait_for_the_write_lock_in_no_thread(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
@@ -180,7 +182,7 @@ def test_long_bodies_of_one_token_are_read_one_after_another(
         assert hold.wait(PATIENCE_S)
         raise Unavailable("enough", retry_after_s=1)
 
-    monkeypatch.setattr("backend.runs.requests.estimate", estimate)
+    monkeypatch.setattr("backend.runs.runs.requests.estimate", estimate)
     body = CARTPOLE | {"notes": "x" * HEAVY_BYTES}
     bounds = sqlite_service.app_state.limits
     with _client(sqlite_service) as client, ThreadPoolExecutor(2) as threads:

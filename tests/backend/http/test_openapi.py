@@ -31,7 +31,7 @@ from backend.http.idempotency.route import KEY_PATTERN
 from backend.http.openapi import examples
 from backend.http.openapi.events import EVENT_SCHEMAS
 from backend.http.routing import HttpMethods
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.fields import Schema
 from backend.specs.problems import message_of
 from backend.specs.protocols import STARTS_PROTOCOL
@@ -199,6 +199,7 @@ def _is_model(kind: Any) -> bool:
     return bool(parts) and all(_is_model(part) for part in parts)
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_openapi_module_prints_the_document_without_a_server(document: dict[str, object]) -> None:
     printed = subprocess.run([sys.executable, "-m", "backend.openapi"], capture_output=True, check=True)

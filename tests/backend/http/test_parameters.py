@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from backend.app import create_app
 from backend.http.parameters import parameters_of
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from tests.support.service import RunningService
 
@@ -64,7 +64,7 @@ def test_number_of_any_length_is_refused_and_named(sqlite_service: RunningServic
 @pytest.mark.service
 def test_answer_to_many_unknown_parameters_is_short(sqlite_service: RunningService) -> None:
     names = "&".join(str(n) for n in range(10_000))
-    with httpx.Client(base_url=str(sqlite_service.client.base_url)) as anyone:
+    with httpx.Client(base_url=sqlite_service.url) as anyone:
         for unknown in (names, "x" * 60_000):
             answer = anyone.get(f"/api/v1/runs?{unknown}")
             assert answer.status_code == 422

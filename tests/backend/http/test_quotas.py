@@ -13,13 +13,13 @@ from fastapi.routing import serialize_response
 from sqlalchemy import text
 
 from backend.db import keyset
+from backend.experiments.sweeps import configurations
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
-from backend.play.sources import Beginning
-from backend.principals import Role
-from backend.runs import grid
-from backend.specs.external import MAX_CONFIG_BYTES, MAX_IMPORT_OPTIONS_BYTES
+from backend.platform.principals import Role
+from backend.replays.play.sources import Beginning
+from backend.runs.runs import grid
+from backend.runs.runs.external_spec import MAX_CONFIG_BYTES, MAX_IMPORT_OPTIONS_BYTES
 from backend.specs.run import parse_run_spec
-from backend.sweeps import configurations
 from tests.support import external
 from tests.support.artifacts import make_episode
 from tests.support.routes import addresses
@@ -244,7 +244,7 @@ def test_run_with_larger_import_options_than_now_allowed_is_described_further(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = external.create(sqlite_service.client, import_options={"metric": ["x" * 900]})
-    monkeypatch.setattr("backend.specs.external.MAX_IMPORT_OPTIONS_BYTES", 100)
+    monkeypatch.setattr("backend.runs.runs.external_spec.MAX_IMPORT_OPTIONS_BYTES", 100)
     body = {"source": external.SOURCE, "sequence": 1, "config": {"lr": 0.5}}
     answer = sqlite_service.client.post(f"/api/v1/runs/{run['id']}/config", json=body)
     assert answer.status_code == 200, answer.text

@@ -8,7 +8,7 @@ from backend.app import create_app
 from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.dependencies import COOKIE, PAGE_SECRET_HEADER
 from backend.http.security import PROBES, SECURITY_HEADERS
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
 

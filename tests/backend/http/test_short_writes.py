@@ -14,13 +14,12 @@ import httpx
 import pytest
 
 from backend.db.write_lock import WriteTurn
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.states import RunState
 from tests.support import external
 from tests.support.rows import CARTPOLE, add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
-from tests.support.stages import sample
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
@@ -208,7 +207,13 @@ def _client(service: RunningService, role: str) -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize(
     ("role", "least_accepted"),
-    sample([("nobody", 0), ("viewer", 2), ("operator", 8), ("admin", 8), ("script", 4)], 3, 4),
+    [
+        pytest.param("nobody", 0, marks=pytest.mark.long),
+        pytest.param("viewer", 2, marks=pytest.mark.long),
+        pytest.param("operator", 8, marks=pytest.mark.long),
+        ("admin", 8),
+        ("script", 4),
+    ],
 )
 def test_nothing_but_statements_happens_while_a_request_holds_the_write_lock(
     sqlite_service: RunningService, watch: Watch, role: str, least_accepted: int
@@ -232,7 +237,16 @@ def test_nothing_but_statements_happens_while_a_request_holds_the_write_lock(
     assert n_accepted == 0 or role != "nobody"
 
 
-@pytest.mark.parametrize("role", sample(["nobody", "viewer", "operator", "admin", "script"], 0, 3))
+@pytest.mark.parametrize(
+    "role",
+    [
+        "nobody",
+        pytest.param("viewer", marks=pytest.mark.long),
+        pytest.param("operator", marks=pytest.mark.long),
+        "admin",
+        pytest.param("script", marks=pytest.mark.long),
+    ],
+)
 def test_no_request_that_its_schema_refuses_takes_the_write_lock(
     sqlite_service: RunningService, watch: Watch, role: str
 ) -> None:

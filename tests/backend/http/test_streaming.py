@@ -12,19 +12,19 @@ import redis
 from starlette.types import Message
 from websockets.sync.client import connect
 
-from backend.artifacts import game_file, observations_file
-from backend.auth import repository as auth
+from backend.access.auth import repository as auth
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import connections
 from backend.http.limits import Slots
 from backend.http.streaming import BLOCK_BYTES, Download
-from backend.principals import Role
+from backend.platform.artifacts import game_file, observations_file
+from backend.platform.principals import Role
 from backend.pubsub.bus import CHANNEL, frames_channel
-from backend.recordings import service as recordings
+from backend.replays.recordings import service as recordings
 from backend.specs.recordings import GameStart
 from backend.specs.states import RunState
-from tests.backend.metrics.oracle import METRICS, RecordedRun
+from tests.backend.analysis.metrics.oracle import METRICS, RecordedRun
 from tests.support import asynchronous
 from tests.support.rows import episode_row, make_checkpoint, make_run, video_row
 from tests.support.service import RunningService
@@ -130,6 +130,7 @@ def test_list_of_streaming_routes_is_complete(sqlite_service: RunningService) ->
     assert streaming == set(STREAMING) | BOUNDED
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_unread_responses_are_closed_and_release_their_resources(
     sqlite_service: RunningService,
@@ -183,6 +184,7 @@ def test_unread_event_stream_and_live_socket_are_closed(
         live.socket.close()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_exports_beyond_the_maximum_of_a_user_are_429(
     sqlite_service: RunningService, large: dict[str, str], monkeypatch: pytest.MonkeyPatch

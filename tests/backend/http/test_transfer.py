@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.http import transfer
 from backend.http.transfer import BLOCK_BYTES, LargeResponses
-from tests.backend.metrics.oracle import RecordedRun
+from tests.backend.analysis.metrics.oracle import RecordedRun
 from tests.support import asynchronous
 from tests.support.artifacts import make_episode
 from tests.support.rows import make_run

@@ -8,7 +8,7 @@ import pytest
 
 from backend.db.write_lock import WriteTurn
 from backend.external.schemas import MAX_LINES, MAX_ROWS, MAX_SERIES_OF_REQUEST
-from backend.runs.bulk import MAX_RUNS as MAX_BULK_RUNS
+from backend.runs.runs.bulk import MAX_RUNS as MAX_BULK_RUNS
 from backend.specs.states import RunState
 from tests.support import external
 from tests.support.rows import CARTPOLE, make_run

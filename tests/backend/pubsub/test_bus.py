@@ -57,6 +57,7 @@ def test_wake_puts_task_in_the_queue(redis_url: str) -> None:
     bus.close()
 
 
+@pytest.mark.long
 def test_bus_survives_redis_outage_without_delay() -> None:
     with short_folder() as folder:
         server = RedisServer(folder)
@@ -87,6 +88,7 @@ def test_bus_survives_redis_outage_without_delay() -> None:
         server.stop()
 
 
+@pytest.mark.long
 def test_hanging_redis_delays_publish_by_a_bounded_time() -> None:
     with short_folder() as folder:
         server = RedisServer(folder)

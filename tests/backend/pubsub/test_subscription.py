@@ -4,7 +4,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import MAX_UNSENT, Events, Frames, Signal, Subscription
 from backend.specs.states import RunState

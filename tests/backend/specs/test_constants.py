@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from backend.runs.catalogue.constants_page import differs, page
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.constants import ATARI_SOURCES, Source
-from backend.specs.constants_page import differs, page
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.run import parse_run_spec
 from tests.backend.specs.printed import (
@@ -88,7 +88,7 @@ def test_atari_defaults_are_the_papers_or_a_declared_difference() -> None:
 def test_page_is_written_from_the_specs() -> None:
     written = page()
     assert PAGE.read_text("utf-8") == written, (
-        "run .venv/bin/python -m backend.specs.constants_page > docs/constants.md"
+        "run .venv/bin/python -m backend.runs.catalogue.constants_page > docs/constants.md"
     )
     differences = sum(line.count("| ≠ |") for line in written.splitlines())
     assert differences == sum(len(known.different) for known in EXPECTED.values()) + len(ATARI_DIFFERENT)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from backend.runs.schemas import RunFields
+from backend.runs.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
 from backend.specs.algorithms.memory import NETWORKS, VECTOR_NETWORKS
 from backend.specs.environments import ENVIRONMENTS

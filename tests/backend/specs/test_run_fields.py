@@ -1,9 +1,9 @@
 import pytest
 from pydantic import BaseModel
 
-from backend.forks.schemas import ForkRequest
-from backend.runs.schemas import RunChanges, RunFields
-from backend.specs.external import ExternalFields
+from backend.runs.forks.schemas import ForkRequest
+from backend.runs.runs.external_spec import ExternalFields
+from backend.runs.runs.schemas import RunChanges, RunFields
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
 

@@ -13,13 +13,13 @@ import numpy as np
 import psutil
 from sqlalchemy import insert
 
+from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics.service import MAX_BUCKETS
 from backend.coordination import claims
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.metrics import repository as metrics
-from backend.metrics.service import MAX_BUCKETS
-from backend.runs import service as runs
+from backend.runs.runs import service as runs
 from backend.specs.events import LogEvent, PointsEvent, StartedEvent
 from backend.specs.states import RunState
 from tests.campaigns.attacks.target import MAX_WORKER_MIB, Report, Target
@@ -149,7 +149,7 @@ def many_metrics(target: Target, report: Report) -> None:
 
 RECORDER = """
 import sys
-from backend.settings import Settings
+from backend.platform.settings import Settings
 from backend.coordination.context import Context
 from workers.recorder import Recorder
 recorder = Recorder(Context.from_settings(Settings()), sys.argv[1], 1)

@@ -18,8 +18,8 @@ import psutil
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
+from backend.analysis.metrics import tfevents
 from backend.db.base import new_id
-from backend.metrics import tfevents
 from tests.campaigns.attacks.target import MIB, Report, Target
 from tests.support.external import SOURCE
 from tests.support.installation import CALLBOARD, Installation, environment

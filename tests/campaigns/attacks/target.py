@@ -13,12 +13,12 @@ from typing import Any
 import httpx
 import psutil
 
-from backend.auth import repository as auth_rows
-from backend.auth.service import create_token
+from backend.access.auth import repository as auth_rows
+from backend.access.auth.service import create_token
+from backend.analysis.metrics import repository as metrics
 from backend.db.engine import make_engine, writing
-from backend.metrics import repository as metrics
-from backend.principals import Role
-from backend.runs import service as runs_service
+from backend.platform.principals import Role
+from backend.runs.runs import service as runs_service
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.campaigns.attacks.users import Sample, Users, p95_s, summary

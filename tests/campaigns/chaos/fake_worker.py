@@ -1,7 +1,7 @@
 """The real worker with the fake engine."""
 
-from backend import logging
-from backend.settings import Settings
+from backend.platform import logging
+from backend.platform.settings import Settings
 from tests.workers.support import FAKE_ENGINE
 from workers import celery_app
 

@@ -7,10 +7,10 @@ from types import MappingProxyType
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from backend.analysis.metrics import repository as metrics
 from backend.coordination.claims import MAX_ATTEMPTS_WITHOUT_CHECKPOINT, MAX_HOST_DEATHS_WITHOUT_CHECKPOINT
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
-from backend.metrics import repository as metrics
-from backend.runs import repository as runs
+from backend.runs.runs import repository as runs
 from backend.specs import events
 from backend.specs.states import TRANSITIONS, RunState
 from workers.engine.training.event_log import read_frames

@@ -13,10 +13,10 @@ from time import monotonic, sleep
 import httpx
 import psutil
 
-from backend.auth import repository as users
-from backend.auth.service import create_token
+from backend.access.auth import repository as users
+from backend.access.auth.service import create_token
 from backend.db.engine import make_engine, writing
-from backend.principals import Role
+from backend.platform.principals import Role
 from callboard_cli.children import cpu_waits_s
 from tests.campaigns.chaos.databases import Database
 from tests.support.installation import CALLBOARD, environment

@@ -10,13 +10,14 @@ from tests.campaigns.chaos import campaign, more_faults
 pytestmark = [pytest.mark.service, pytest.mark.timeout(3_600)]  # minutes alone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("database", "seed", "n_faults", "fake_engine"),
     [
         ("sqlite", 1, 12, True),
-        pytest.param("postgresql", 1, 12, True, marks=pytest.mark.long),
-        pytest.param("postgresql", 1, 12, False, marks=pytest.mark.long),
-        pytest.param("sqlite", 3, 20, False, marks=pytest.mark.long),
+        ("postgresql", 1, 12, True),
+        ("postgresql", 1, 12, False),
+        ("sqlite", 3, 20, False),
     ],
 )
 def test_campaign_of_faults_violates_no_invariant(

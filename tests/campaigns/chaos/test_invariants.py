@@ -10,26 +10,25 @@ from types import MappingProxyType
 import pytest
 from sqlalchemy import Engine, delete, update
 
-from backend.checkpoints import service as checkpoints
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, LogLine, Transition
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.runs import actions, service
-from backend.settings import Settings
+from backend.platform.settings import Settings
+from backend.runs.checkpoints import service as checkpoints
+from backend.runs.runs import actions, service
 from backend.specs import events
 from backend.specs.states import RunState
 from tests.campaigns.chaos import invariants
 from tests.campaigns.chaos.stack import repair_logs
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.rows import add_host
 from tests.workers.fake_engine import flip_bit
 from tests.workers.support import claim, expire_lease, fake_run, points
 from workers.engine.training.event_log import EventLog
 from workers.recorder import Recorder
 
-pytestmark = [pytest.mark.service, ON_SQLITE_FIRST]
+pytestmark = [pytest.mark.service, pytest.mark.long]
 
 
 class ChaosRun:

@@ -39,7 +39,7 @@ MODULES = (
     "workers/engine/envs/atari.py",
     "backend/specs/protocols.py",
     "backend/specs/environments/base.py",
-    "backend/runs/groups.py",
+    "backend/runs/runs/groups.py",
 )
 TESTS = (
     "tests/workers/engine/methods",
@@ -50,7 +50,7 @@ TESTS = (
     "tests/workers/engine/nn/test_policies.py",
     "tests/workers/engine/envs/test_atari.py",
     "tests/backend/specs/test_protocols.py",
-    "tests/backend/runs/test_groups.py",
+    "tests/backend/runs/runs/test_groups.py",
 )
 LIBRARIES = ("torch", "numba", "gymnasium", "ale_py", "cv2", "sqlalchemy")
 """Imported before processes are forked."""

@@ -1,12 +1,12 @@
 """Run the papers' figures and tables at a scale, one after another: `make papers`.
 
-At the scale minutes, all that have it; at the scale hours, those whose figures the repository keeps, of which
-each takes up to 100 minutes of two idle cores: `make papers ARGS="--scale hours"`.
+At the scale minutes, all that have it; at the scale hours, those in docs/measurements/papers.md, each of
+which takes up to 100 minutes of two idle cores: `make papers ARGS="--scale hours"`.
 
 What this version has finished is skipped, whether the home has its study or the output folder its export,
 and a study that was interrupted continues. So the campaign can be stopped at any time, by Ctrl-C or a kill,
-and goes on with the same command, on another machine too. Runs that failed are tried once more in each
-call. The figures, data and settings of a study are written as soon as it has ended.
+and goes on with the same command. Runs that failed are tried once more in each call. The export of a study,
+with its figures drawn, is written as soon as it has ended.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +27,9 @@ from uuid import uuid4
 import httpx
 
 from backend import __version__
-from backend.specs.studies import DEFINITIONS, study_of
+from backend.experiments.definitions import DEFINITIONS, study_of
+from backend.experiments.studies import expansion
 from backend.specs.study import Scale
-from backend.studies import expansion
 from tests.support.installation import Installation
 
 _NAMES = {
@@ -42,9 +41,6 @@ _INTERVAL_S = 2.0
 _TRIES = 60
 """Of a request or of a start, `_INTERVAL_S` apart: in less, a web process that died has been restarted, and
 the installation of a campaign that was killed has stopped."""
-_LEFT_OUT = (".jsonl", ".py", ".tex")
-"""Files of an export that are too large for a repository, that its linters would check, or that say what the
-CSV says."""
 _INTERRUPTED = 130
 
 
@@ -52,7 +48,7 @@ def main() -> int:
     """Run definitions. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.papers", description=__doc__)
     parser.add_argument("--home", type=Path, default=Path.home() / ".callboard-papers")
-    parser.add_argument("--output", type=Path, default=Path("docs/measurements/papers"))
+    parser.add_argument("--output", type=Path, default=Path("papers"), help="for exports")
     parser.add_argument("--scale", choices=[*_NAMES], default="minutes")
     parser.add_argument(
         "--only", nargs="+", choices=[*DEFINITIONS], metavar="ID", help="of these definitions"
@@ -180,20 +176,12 @@ def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: f
     export = _answer(client, "GET", f"/api/v1/studies/{study['id']}/export").raise_for_status()
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    with (
-        zipfile.ZipFile(io.BytesIO(export.content)) as archive,
-        tempfile.TemporaryDirectory() as scratch,
-    ):
-        archive.extractall(scratch)
-        [files] = Path(scratch).iterdir()
-        for script in sorted(files.glob("*.py")):
-            subprocess.run([sys.executable, str(script)], check=True, stdout=subprocess.DEVNULL)
-            script.with_suffix(".pdf").unlink()
-        for file in files.iterdir():
-            if file.suffix not in _LEFT_OUT:
-                shutil.copy(file, partial)
-    readme = partial / "README.md"
+    with zipfile.ZipFile(io.BytesIO(export.content)) as archive:
+        archive.extractall(partial)
+    [files] = partial.iterdir()
+    for script in sorted(files.glob("*.py")):
+        subprocess.run([sys.executable, str(script)], check=True, stdout=subprocess.DEVNULL)
+    readme = files / "README.md"
     head = readme.read_text("utf-8").partition("\n## Files\n")[0]
     took = "" if minutes is None else f", in {minutes:.1f} minutes on two slots"
     written = (
@@ -201,14 +189,22 @@ def _write(client: httpx.Client, study: dict[str, Any], folder: Path, minutes: f
     )
     if n_reused := study["n_reused"]:
         written += f" Reused runs: {n_reused}."
-    engines = json.loads((partial / "versions.json").read_text("utf-8"))["engines"]
-    if any(engine["dirty"] for engine in engines):
-        written += " The code had changes that were not committed."
-    readme.write_text(f"{head}\n{written}\n", "utf-8")
-    with (partial / "runs.csv").open(encoding="utf-8") as runs:
+    engines = json.loads((files / "versions.json").read_text("utf-8"))["engines"]
+    lines = [head, written, "", *map(_engine_line, engines), ""]
+    readme.write_text("\n".join(lines), "utf-8")
+    with (files / "runs.csv").open(encoding="utf-8") as runs:
         assert sum(1 for _ in csv.reader(runs)) == study["n_runs"] + 1
     shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
+    files.rename(folder)
+    partial.rmdir()
+
+
+def _engine_line(engine: dict[str, Any]) -> str:
+    """The code, hardware and packages that trained runs of a study, for its README."""
+    changed = " with changes that were not committed" if engine["dirty"] else ""
+    hardware = ", ".join([engine["processor"], f"{engine['cpu_count']} cores", *engine["gpus"]])
+    packages = ", ".join(f"{name} {version}" for name, version in engine["packages"].items())
+    return f"- Runs: {engine['runs']}; commit {engine['commit']}{changed}; {hardware}; {packages}."
 
 
 def _is_complete(folder: Path, name: str, scale: Scale) -> bool:

@@ -18,9 +18,9 @@ import httpx
 import numpy as np
 from playwright.sync_api import Page
 
-from backend.artifacts import ArtifactStore
 from backend.db.engine import make_engine, writing
-from backend.settings import Settings
+from backend.platform.artifacts import ArtifactStore
+from backend.platform.settings import Settings
 from backend.specs.environments.atari import AtariConfig
 from tests.campaigns.play_pacing.__main__ import environments_of, script_of, write
 from tests.support.chromium import chromium

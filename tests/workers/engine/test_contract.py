@@ -250,7 +250,14 @@ def attempts_by_algorithm() -> dict[str, Attempts]:
     return {}
 
 
-@pytest.fixture(params=ALGORITHMS)
+IN_THE_GATE = ("paac", "ga3c", "a3c", "one_step_q", "dqn")
+
+
+@pytest.fixture(
+    params=[
+        name if name in IN_THE_GATE else pytest.param(name, marks=pytest.mark.long) for name in ALGORITHMS
+    ]
+)
 def algorithm(request: pytest.FixtureRequest) -> str:
     """Id of each algorithm."""
     return str(request.param)
@@ -334,7 +341,12 @@ def trained(spec: RunSpec, folder: Path, agent_steps: int, *, attempt: int = 1) 
 
 
 @pytest.mark.parametrize(
-    "algorithm", [name for name, algorithm in ALGORITHMS.items() if algorithm.reproducibility != "none"]
+    "algorithm",
+    [
+        name if name == "paac" else pytest.param(name, marks=pytest.mark.long)
+        for name, algorithm in ALGORITHMS.items()
+        if algorithm.reproducibility != "none"
+    ],
 )
 def test_reproducibility_is_as_declared(algorithm: str, tmp_path: Path) -> None:
     spec = small(algorithm, "CartPole-v1", config={"evaluation_episodes": 0})

@@ -13,7 +13,7 @@ from backend.http import limits
 from backend.http.access import Operator
 from backend.http.dependencies import WriteSession
 from backend.http.idempotency.route import IdempotentRoute
-from backend.principals import Role
+from backend.platform.principals import Role
 from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService, created_run

@@ -1,6 +1,7 @@
 """The end of an Atari game on the real emulator: its last frame and its last observation."""
 
 import numpy as np
+import pytest
 from ale_py import Action, ALEInterface, roms
 
 from backend.specs.environments.atari import AtariConfig
@@ -30,6 +31,7 @@ def whole_game() -> tuple[int, list[FRAMES]]:
     return frames, last
 
 
+@pytest.mark.long
 def test_game_ends_with_the_emulators_last_two_frames() -> None:
     env = AtariEnv("ALE/Freeway-v5", AtariConfig(frame_maximum="rgb"))
     observation = np.empty(env.observation_shape, np.uint8)

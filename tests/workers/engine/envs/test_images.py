@@ -33,8 +33,17 @@ def rounded_averages(image: NDArray[np.uint8], m: int) -> NDArray[np.int64]:
     return rounded
 
 
-@pytest.mark.parametrize("height", [210, 250, 195])
-@pytest.mark.parametrize("side", [84, 80, 42])
+SLOW = [(210, 84), (250, 42)]
+
+
+@pytest.mark.parametrize(
+    ("height", "side"),
+    [
+        pytest.param(height, side, marks=pytest.mark.long) if (height, side) in SLOW else (height, side)
+        for side in (84, 80, 42)
+        for height in (210, 250, 195)
+    ],
+)
 def test_shrink_gives_the_exact_average_of_each_pixels_area(height: int, side: int) -> None:
     shrink = Shrink(height, 160, (side, side))
     rng = np.random.default_rng(0)

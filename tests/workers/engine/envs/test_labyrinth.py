@@ -209,6 +209,7 @@ def test_repeatedly_killed_game_raises() -> None:
     env.close()
 
 
+@pytest.mark.long
 def test_run_continues_with_a_warning_after_its_game_is_killed(tmp_path: Path) -> None:
     request = {
         "algorithm": "paac",
@@ -246,6 +247,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_killed_engine_leaves_no_game_and_no_shared_memory(tmp_path: Path) -> None:
     player = subprocess.Popen(
         [sys.executable, "-c", _PLAYER],

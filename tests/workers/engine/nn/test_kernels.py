@@ -44,6 +44,7 @@ def test_kernels_compile_again_when_cached_code_is_truncated(tmp_path: Path, lef
     assert used(tmp_path) == EXPECTED
 
 
+@pytest.mark.long
 def test_kernels_compile_without_a_cache() -> None:
     source = Path(kernels.__file__).read_text()
     namespace: dict[str, Any] = {"__name__": "nowhere"}

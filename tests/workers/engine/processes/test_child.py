@@ -223,6 +223,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_child_starts_after_the_fork_server_of_another_child_has_exited() -> None:
     command = [sys.executable, "-c", ENGINE_WITH_GRANDCHILD]
     subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": os.getcwd()})

@@ -36,6 +36,7 @@ def at_work(run_dir: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process
     return engine, parts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_engine_process_ends_by_signal_with_all_it_started(tmp_path: Path, how: signal.Signals) -> None:
     engine, parts = at_work(tmp_path)
@@ -57,6 +58,7 @@ def test_bad_specification_exits_with_2(tmp_path: Path) -> None:
     assert not (tmp_path / "attempts").exists()
 
 
+@pytest.mark.long
 def test_full_disk_ends_the_engine_with_its_status_and_leaves_no_partial_file(tmp_path: Path) -> None:
     """It is the machine's doing: no final event, and a supervisor queues the run again."""
     # Its one checkpoint is the one that it keeps when it is stopped.
@@ -72,6 +74,7 @@ def test_full_disk_ends_the_engine_with_its_status_and_leaves_no_partial_file(tm
     assert os.listdir(tmp_path / "checkpoints") == []
 
 
+@pytest.mark.long
 def test_damaged_checkpoint_ends_the_engine_with_its_status_and_no_final_event(tmp_path: Path) -> None:
     """It was intact when the supervisor checked it: the run is queued again, and not failed."""
     (tmp_path / "spec.json").write_text(cartpole({"agent_steps": 1}).model_dump_json())
@@ -90,6 +93,7 @@ def test_full_disk_at_the_start_ends_the_engine_with_its_status(tmp_path: Path) 
     assert machine_faults.errno_of_exit_status(status) == errno.ENOSPC
 
 
+@pytest.mark.long
 def test_killed_rollout_worker_ends_the_engine_for_a_resume(tmp_path: Path) -> None:
     """A signal is the machine's doing: no last word, and a supervisor queues the run again."""
     engine, parts = at_work(tmp_path)

@@ -97,13 +97,14 @@ class Waiting(Constant):
         return np.zeros(n, np.int64), np.zeros(n), np.tile([1.0, 0.0, 0.0, 0.0], (n, 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("protocol", "lengths"),
     [
         # The cap counts the no-ops, the length does not.
         ("noop_starts_5min", range(18_000 - 30, 18_000)),
-        pytest.param("sticky_actions_5min", [18_000], marks=pytest.mark.long),
-        pytest.param("noop_starts", range(108_000 - 30, 108_000), marks=pytest.mark.long),
+        ("sticky_actions_5min", [18_000]),
+        ("noop_starts", range(108_000 - 30, 108_000)),
     ],
 )
 def test_evaluation_ends_at_the_cap_of_its_protocol(protocol: str, lengths: Sequence[int]) -> None:

@@ -80,7 +80,8 @@ class Engine:
         self.socket.close()
 
 
-@pytest.mark.parametrize("n_w", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("n_w", [1, 2])
 def test_settings_change_while_training(tmp_path: Path, n_w: int) -> None:
     engine = Engine(tmp_path, "CartPole-v1", n_w=n_w)
     engine.say(ChangeSettings(version=1, changes={"learning_rate": 0.125, "beta": 0.5}))
@@ -100,9 +101,10 @@ def test_settings_change_while_training(tmp_path: Path, n_w: int) -> None:
     assert rates[-1] == 0.125
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "size"),
-    [pytest.param("ALE/Pong-v5", (160, 210), marks=pytest.mark.long), ("CartPole-v1", (600, 400))],
+    [("ALE/Pong-v5", (160, 210)), ("CartPole-v1", (600, 400))],
 )
 def test_frames_are_sent_only_while_watched(tmp_path: Path, environment: str, size: tuple[int, int]) -> None:
     engine = Engine(tmp_path, environment, n_w=2 if "ALE" in environment else 1)
@@ -126,6 +128,7 @@ def test_frames_are_sent_only_while_watched(tmp_path: Path, environment: str, si
         assert any(not np.array_equal(images[0], other) for other in images[1:])
 
 
+@pytest.mark.long
 def test_engine_dies_with_its_supervisor(tmp_path: Path) -> None:
     engine = Engine(tmp_path, "CartPole-v1")
     engine.wait_for(StartedEvent)

@@ -206,6 +206,7 @@ def test_last_evaluation_precedes_its_checkpoint(tmp_path: Path) -> None:
     assert said.index(score) < said.index(saved)
 
 
+@pytest.mark.long
 def test_old_checkpoints_are_removed(tmp_path: Path) -> None:
     control = Control()
     saves = count(1)

@@ -28,6 +28,7 @@ def _work(ready: Event, done: Event) -> None:
     done.wait()
 
 
+@pytest.mark.long
 @pytest.mark.service
 def test_usage_includes_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     context = multiprocessing.get_context("spawn")

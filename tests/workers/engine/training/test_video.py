@@ -137,7 +137,10 @@ def test_replay_that_differs_from_its_record_is_refused(tmp_path: Path) -> None:
 @pytest.mark.service
 @pytest.mark.parametrize(
     ("trained", "protocol"),
-    [({"noop_max": 0}, "noop_starts"), ({"sticky_actions": 0.5}, "sticky_actions_5min")],
+    [
+        pytest.param({"noop_max": 0}, "noop_starts", marks=pytest.mark.long),
+        ({"sticky_actions": 0.5}, "sticky_actions_5min"),
+    ],
 )
 def test_evaluation_replay_uses_the_config_of_its_protocol(
     tmp_path: Path, trained: dict[str, Any], protocol: str

@@ -40,7 +40,8 @@ QUICK_TASKS = [
     ("a3c", "Memory-v0", 30_000, 0.9, MEMORY | {"recurrent": True}),
 ]
 TASKS = [
-    *QUICK_TASKS,
+    QUICK_TASKS[0],
+    *(pytest.param(*task, marks=LONG) for task in QUICK_TASKS[1:]),
     pytest.param("a3c", "Catch-v0", 100_000, 0.7, CATCH, marks=LONG),
     pytest.param("n_step_q", "Catch-v0", 100_000, 0.5, CATCH | CATCH_Q, marks=LONG),
     pytest.param(*CONTINUOUS, marks=LONG),

@@ -258,7 +258,8 @@ def start_engine(run_dir: Path, spec: RunSpec, temporary: Path | None = None) ->
     )
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_engine_ended_by_signal_leaves_nothing(tmp_path: Path, short_tmp: Path, how: signal.Signals) -> None:
     engine = start_engine(tmp_path, spec_of(checkpoint_interval_s=1), short_tmp)
     await_event(engine, tmp_path, CheckpointSavedEvent)
@@ -304,6 +305,7 @@ def test_64_actors_start_within_the_limit(tmp_path: Path) -> None:
     assert ready_s < START_S
 
 
+@pytest.mark.long
 def test_killed_actor_is_logged_and_the_run_continues(tmp_path: Path) -> None:
     engine = start_engine(tmp_path, spec_of())
     await_event(engine, tmp_path, StartedEvent)

@@ -71,6 +71,7 @@ TASKS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.learning
 @pytest.mark.parametrize(("environment", "agent_steps", "enough", "config"), TASKS)
 def test_dqn_learns(environment: str, agent_steps: int, enough: float, config: dict[str, Any]) -> None:

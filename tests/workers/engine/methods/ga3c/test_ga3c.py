@@ -348,6 +348,7 @@ def test_policy_lag_is_reported_as_mean_maximum_and_shares() -> None:
     assert sources["lag 0"]["ga3c/policy_lag_share"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.long
 def test_killed_engine_leaves_no_agents(short_tmp: Path) -> None:
     code = f"""
 import sys

@@ -20,6 +20,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.long
 def test_only_gorila_imports_ray() -> None:
     code = f"import sys, {', '.join(MODULES)}; print('ray' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,183 @@
+"""Response bodies of comparisons."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from backend.platform.schemas import Id, Number, Page
+from backend.specs.fields import Schema
+from backend.specs.states import RunState
+from backend.statistics.estimates import Estimate
+from callboard.known_tags import RunUnit
+
+Score = Literal["training", "evaluation"]
+At = Literal["common", "end"]
+GroupSort = Literal[
+    "name", "n", "score", "best_return", "agent_steps", "created_at",
+    "-name", "-n", "-score", "-best_return", "-agent_steps", "-created_at",
+]  # fmt: skip
+
+
+class EstimateOut(Schema):
+    """A number with its 95 % interval; null bounds for too few runs, or if not finite."""
+
+    value: Number
+    """The estimate itself."""
+    low: Number
+    """Lower bound of the interval."""
+    high: Number
+    """Upper bound of the interval."""
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "EstimateOut":
+        """From a computed estimate."""
+        return cls(value=estimate.value, low=estimate.low, high=estimate.high)
+
+    @classmethod
+    def point(cls, value: float | None) -> "EstimateOut":
+        """A number without an interval."""
+        return cls(value=value, low=None, high=None)
+
+
+class RunScore(Schema):
+    """The score of one run."""
+
+    run: Id
+    """Id of the run."""
+    seed: int
+    """Seed of the run."""
+    score: Number = Field(examples=[17.4])
+    """Score of the run; null if it has none at or before `at_agent_steps`."""
+    counted: bool
+    """Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and
+    theirs are one sample), or another of its seed by a deterministic method."""
+    agent_steps_to_threshold: Number
+    """Agent steps at which the run first reached the threshold; null if it did not, without a
+    threshold, or if its steps are not agent steps."""
+    wall_time_s_to_threshold: Number
+    """Training time in seconds at which the run first reached the threshold; null if it did not, or without a
+    threshold."""
+
+
+class GroupStatistics(Schema):
+    """Runs that differ in their seed alone."""
+
+    id: str
+    """Id of the group, as in `GET /series` and `GET /figures/seed_curve`."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the group: what distinguishes its runs from those of the other groups."""
+    algorithm: str = Field(examples=["paac"])
+    """Algorithm of its runs: an id from `GET /algorithms`, or the name that scripts of external runs have
+    chosen."""
+    environment: str = Field(examples=["ALE/Pong-v5"])
+    """Environment of its runs: an id from `GET /environments`, or the name that scripts of external runs have
+    chosen."""
+    protocol: str | None = Field(examples=["noop_starts"])
+    """Protocol of the evaluations; null for training scores, and for external runs without evaluations."""
+    external: bool
+    """Whether its runs are trained elsewhere: they have no evaluations, only training returns can be
+    compared, and the default settings of their environment are assumed."""
+    at_agent_steps: int | None
+    """Agent steps at which the runs are compared, or iterations; null: each at its last step."""
+    step_unit: RunUnit
+    """What `at_agent_steps` counts. Without agent steps, those to the threshold are not known."""
+    runs: list[RunScore]
+    """Score of each run of the group."""
+    n: int
+    """Number of counted runs with a score."""
+    iqm: EstimateOut | None
+    """Interquartile mean of the scores, without an interval; null if no run has one."""
+    median: EstimateOut | None
+    """Median of the scores with its interval (from 5 scores on); null if no run has one."""
+    n_reached: int
+    """Number of counted runs that reached the threshold."""
+    agent_steps_to_threshold: EstimateOut | None
+    """Median agent steps over its counted runs; its value is null if less than half of them reached the
+    threshold."""
+    wall_time_s_to_threshold: EstimateOut | None
+    """Median training time in seconds over its counted runs; its value is null if less than half of them
+    reached the threshold."""
+
+
+class Improvement(Schema):
+    """Two groups in the same environment compared."""
+
+    a: str
+    """Id of the group with the higher interquartile mean."""
+    b: str
+    """Id of the group with the lower interquartile mean."""
+    probability: EstimateOut
+    """Probability that a run of `a` scores higher than one of `b`, without an interval; ties count half."""
+    difference: EstimateOut
+    """Median of all differences of a score of `a` and one of `b`. Its 95 % interval exists from 4 runs a side
+    and is not corrected for the number of comparisons."""
+    p_value: float
+    """P-value of the exact two-sided permutation test of `probability`."""
+    p_adjusted: float
+    """`p_value` after Holm's correction for the number of `improvements`."""
+    better: str | None
+    """The group with significantly higher scores (`p_adjusted` below 0.05); null if no difference is
+    significant."""
+    seeds_to_differ: int | None
+    """Runs a side from which a difference could be significant; null if the runs at hand are enough."""
+
+
+class Comparison(Schema):
+    """Response of `GET /comparisons`."""
+
+    score: Score
+    """What the groups are compared by: the mean return of the last 100 training episodes, or the latest
+    evaluation."""
+    at: At
+    """Where runs are compared: `common` is the last agent step at which all runs of an environment have a
+    score, `end` each run's own end."""
+    threshold: float | None
+    """Threshold of the request; null without one."""
+    method: str
+    """How intervals and p-values were computed."""
+    protocols: list[str]
+    """Protocols under which any of the runs has been evaluated; empty for training scores."""
+    groups: list[GroupStatistics]
+    """One entry for each group of runs."""
+    improvements: list[Improvement]
+    """One per pair of groups with at least two scores in the same environment; `a` has the higher IQM."""
+
+
+class RunGroup(Schema):
+    """A group of runs, as one row of the list."""
+
+    key: str
+    """Id of the group: by seed as in `GET /series`; otherwise the field's value; percent-encoded, ids of
+    algorithms and environments excepted."""
+    name: str = Field(examples=["PAAC on Pong"])
+    """Name of the group: what its runs have in common."""
+    algorithm: str | None = Field(examples=["paac"])
+    """Algorithm of its runs; null where they differ."""
+    environment: str | None = Field(examples=["ALE/Pong-v5"])
+    """Environment of its runs; null where they differ."""
+    n: int
+    """Number of runs in the group."""
+    states: dict[RunState, int]
+    """Number of runs in each state."""
+    runs: list[str]
+    """Ids of its runs, latest first; at most 100."""
+    n_scored: int
+    """Number of runs with a score that are samples of their own, as in `GET /comparisons`."""
+    score: EstimateOut
+    """Median of the scores with its 95 % interval (from 5 scores on); null across environments."""
+    best_return: Number = Field(examples=[21.0])
+    """Highest return of a training episode of its runs; null across environments."""
+    agent_steps: int = Field(examples=[3_000_000])
+    """Agent steps of all its runs together that count these."""
+    iterations: int = Field(examples=[0])
+    """Iterations of its other runs together: external ones, whose agent steps are not known."""
+
+
+class RunGroupPage(Page):
+    """A page of groups, and the total number of groups."""
+
+    items: list[RunGroup]
+    """Groups of this page."""
+
+    total: int = Field(examples=[128])
+    """Number of groups, on all pages together."""

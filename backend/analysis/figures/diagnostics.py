@@ -1,0 +1,224 @@
+"""Diagnostics panels: several metrics of a run's method in one figure, as in its paper."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from backend.analysis.figures.curve import CurveLine, axes_layout, drawn_points, merged_columns
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.palette import N_STYLES, Look, Theme, look
+from backend.analysis.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
+
+_SHARE_OPACITY = 0.55
+_MAX_LEGEND_BELOW = 4
+"""A legend with more lines is placed next to the plot; below, it would take too much of the height."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure of a run's diagnostics."""
+
+    id: str
+    title: str
+    axis: str
+    """Title of the vertical axis, with the unit."""
+    names: dict[str, str]
+    """Its metrics and their legend entries; sources (actors, shards) are shown by their names. Colours follow
+    this order, the same on every panel: training first, then prediction."""
+    stacked: bool = False
+    """Whether the lines are shares of a whole, stacked."""
+    stepped: bool = False
+    """Whether values hold until the next change."""
+
+
+PANELS = (
+    Panel(
+        "rates",
+        "Training and prediction throughput (TPS, PPS)",
+        "Per second",
+        {"speed/updates_per_s": "updates (TPS)", "speed/predictions_per_s": "predictions (PPS)"},
+    ),
+    Panel(
+        "queues",
+        "Queue lengths",
+        "Requests",
+        {"ga3c/training_queue": "training", "ga3c/prediction_queue": "prediction"},
+    ),
+    Panel(
+        "batches",
+        "Batch sizes",
+        "Batch size",
+        {"ga3c/training_batch": "training", "ga3c/prediction_batch": "prediction"},
+    ),
+    Panel(
+        "setting",
+        "Agents, predictors, trainers",
+        "Count",
+        {
+            "ga3c/n_actors": "agents (N_A)",
+            "ga3c/n_predictors": "predictors (N_P)",
+            "ga3c/n_trainers": "trainers (N_T)",
+        },
+        stepped=True,
+    ),
+    Panel(
+        "lag",
+        "Policy lag",
+        "Updates",
+        {"ga3c/policy_lag": "mean", "ga3c/policy_lag_max": "max"},
+    ),
+    Panel("lag_share", "Policy lag distribution", "Share", {"ga3c/policy_lag_share": ""}, True),
+    Panel("waiting", "Agent waiting time", "Share of time", {"ga3c/waiting_share": "waiting for an action"}),
+    Panel(
+        "time_usage",
+        "Time breakdown",
+        "Share of time",
+        {
+            "paac/time_environment": "environments",
+            "paac/time_choosing": "action selection",
+            "paac/time_learning": "learning",
+            "paac/time_rest": "waiting",
+        },
+        True,
+    ),
+    Panel("epsilon", "Epsilon", "Epsilon", {"exploration/epsilon": ""}),
+    Panel("q", "Max Q", "Mean of max Q", {"value/max_q": "max Q"}),
+    Panel("replay", "Replay memory", "Fraction filled", {"replay/fill": "filled", "gorila/replay_fill": ""}),
+    Panel(
+        "traffic",
+        "Gradient pushes and parameter pulls",
+        "Per second",
+        {"gorila/pushes_per_s": "pushes", "gorila/pulls_per_s": "pulls"},
+    ),
+    Panel(
+        "bytes",
+        "Transfer rate",
+        "Bytes/s",
+        {"gorila/push_bytes_per_s": "pushed", "gorila/pull_bytes_per_s": "pulled"},
+    ),
+    Panel(
+        "staleness",
+        "Gradient staleness",
+        "Updates",
+        {"gorila/gradient_staleness": "mean", "gorila/gradient_staleness_max": "max"},
+    ),
+    Panel(
+        "staleness_share",
+        "Gradient staleness distribution",
+        "Share",
+        {"gorila/gradient_staleness_share": ""},
+        True,
+    ),
+    Panel(
+        "discards",
+        "Discarded and lost updates",
+        "Count in this attempt",
+        {
+            "gorila/stale_discards": "stale gradients",
+            "gorila/outlier_discards": "outliers",
+            "gorila/lost_pushes": "lost pushes",
+            "gorila/lost_updates": "lost updates",
+            "gorila/lost_chunks": "lost chunks",
+            "gorila/replay_detours": "replay detours",
+        },
+    ),
+    Panel("shards", "Parameter shards", "Updates", {"gorila/shard_updates": ""}),
+    Panel("versions", "Parameter versions of the actors", "Updates", {"gorila/version_seen": ""}),
+    Panel("actor_episodes", "Episodes per actor", "Episodes", {"gorila/episodes": ""}),
+)
+
+BY_ID = {panel.id: panel for panel in PANELS}
+
+
+def available_panels(metrics: set[str]) -> list[Panel]:
+    """The panels for which a run with these metrics has data."""
+    # Every method reports updates per second; the panel is useful only with predictions per second.
+    return [
+        panel
+        for panel in PANELS
+        if not metrics.isdisjoint(panel.names)
+        and (panel.id != "rates" or "speed/predictions_per_s" in metrics)
+    ]
+
+
+def diagnostic_figure(
+    panel: Panel, lines: Sequence[CurveLine], *, x: str, smooth: str, title: str, theme: Theme = "light"
+) -> Figure:
+    """One panel: one line per metric or source, or stacked shares.
+
+    Args:
+        panel: the panel.
+        lines: the run's series of its metrics.
+        x: one of `catalogue.X_AXES`.
+        smooth: description of the moving average; empty for none.
+        title: title of the figure.
+        theme: light or dark.
+    """
+    axes = axes_layout(next(iter(panel.names)), x)
+    axes["yaxis"] |= {"title": {"text": panel.axis}, "rangemode": "tozero"}
+    if panel.stacked:
+        axes["yaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
+    figure = Figure(layout(title, theme, None) | axes, x)
+    figure.layout["legend"]["traceorder"] = "normal"
+    if len(lines) > _MAX_LEGEND_BELOW:
+        order = "reversed" if panel.stacked else "normal"
+        figure.layout["legend"] |= LEGEND_AT_RIGHT | {"traceorder": order}
+    add_panel_lines(figure, panel, lines, smooth=smooth, theme=theme)
+    return figure
+
+
+def add_panel_lines(
+    figure: Figure, panel: Panel, lines: Sequence[CurveLine], *, smooth: str, theme: Theme
+) -> None:
+    """Add the traces of `diagnostic_figure`, or what a client with a part of them lacks."""
+    figure.n_total = sum(line.n_total for line in lines)
+    figure.n_shown = sum(line.n_shown for line in lines)
+    # Values that hold until the next change are not interpolated or smoothed.
+    is_smooth = bool(smooth) and not panel.stepped
+    metrics = list(panel.names)
+    by_metric = len({line.metric for line in lines}) == len(lines)
+    for place, line in enumerate(lines):
+        number = metrics.index(line.metric) if by_metric else place
+        _add_panel_line(figure, panel, line, look(number % N_STYLES, theme), smooth=is_smooth)
+
+
+def _add_panel_line(figure: Figure, panel: Panel, line: CurveLine, looks: Look, *, smooth: bool) -> None:
+    columns = merged_columns(line)
+    sent = line.select_sent(columns)
+    points = drawn_points(sent, smooth=smooth)
+    has_symbols = bool(looks.symbol) and not panel.stacked
+    mode: dict[str, Any] = {} if has_symbols else line.mode(columns)
+    # A share that is always zero is left out of the legend, which has little room.
+    is_named = not panel.stacked or bool(np.nan_to_num(points.y).any())
+    named = {"showlegend": is_named} if panel.stacked else {}
+
+    def properties() -> dict[str, Any]:
+        shape = {"shape": "hv"} if panel.stepped else {}
+        stroke: dict[str, Any] = {"line": {"color": looks.colour, "width": 2} | shape, "marker": looks.marker}
+        if panel.stacked:
+            stroke = {
+                "stackgroup": "shares",
+                "line": {"color": looks.colour, "width": 0},
+                "fillcolor": faint(looks.colour, _SHARE_OPACITY),
+            }
+        return {
+            "mode": "lines+markers" if has_symbols else "lines",
+            **mode,
+            **named,
+            **stroke,
+            "name": plain_text(line.source) or panel.names[line.metric],
+            "hovertemplate": "%{y:.4~g}",
+            "meta": line.facts("line"),
+        }
+
+    figure.add_growing(
+        line.key,
+        sent["bucket"],
+        line.start,
+        properties,
+        {"x": points.x, "y": points.y},
+        details=points.details,
+        changed=mode | (named if is_named else {}),
+    )

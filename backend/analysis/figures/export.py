@@ -1,0 +1,134 @@
+"""A figure as a file, such as CSV or a matplotlib script, and the parameters that ask for it."""
+
+import io
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from fastapi import Depends, Query, Response
+
+from backend.analysis.figures.export_caption import caption
+from backend.analysis.figures.export_script import LegendPlace, ScriptOptions, matplotlib_script
+from backend.analysis.figures.export_series import as_csv
+from backend.analysis.figures.figure import Figure
+from backend.analysis.figures.schemas import FigureOut
+from backend.platform.errors import Invalid
+from backend.platform.text import Text
+
+Format = Literal["json", "html", "csv", "matplotlib", "zip", "caption", "latex"]
+
+_FILES: dict[Format, tuple[str, str]] = {
+    "html": ("text/html", "html"),
+    "csv": ("text/csv", "csv"),
+    "matplotlib": ("text/x-python", "py"),
+    "zip": ("application/zip", "zip"),
+    "caption": ("text/plain", "txt"),
+    "latex": ("application/x-tex", "tex"),
+}
+"""Media type and ending of each format but JSON."""
+
+FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": FigureOut,
+        "content": {media: {"schema": {"type": "string"}} for media, _ in _FILES.values()},
+        "description": "A figure, or a file with it.",
+    }
+}
+"""The response for the OpenAPI document."""
+
+
+@dataclass(frozen=True)
+class FigureForm:
+    """In what form a figure is requested."""
+
+    format: Format
+    script: ScriptOptions
+
+    @property
+    def is_for_paper(self) -> bool:
+        """Whether the figure is drawn with the default `FigureOptions`, whatever options the request has."""
+        return self.format not in ("json", "html")
+
+    @property
+    def has_caption(self) -> bool:
+        """Whether the file has a caption."""
+        return self.format in ("matplotlib", "zip", "caption")
+
+
+async def _form(
+    format: Annotated[
+        Format,
+        Query(
+            description="`json` for Plotly, or a page of its own as `html`. `csv`: what is drawn, one row a "
+            "point. `matplotlib`: a script that redraws it from this CSV as PDF and SVG. `zip`: this script "
+            "and this CSV. `caption`: a sentence for each thing that a reader must know. `latex`: of a table "
+            "of a study alone, for the package booktabs."
+        ),
+    ] = "json",
+    width_in: Annotated[
+        float, Query(ge=1, le=40, description="Width in inches, of the matplotlib script.")
+    ] = ScriptOptions.width_in,
+    line_width_pt: Annotated[
+        float, Query(ge=0.1, le=10, description="Width of lines in points, of the matplotlib script.")
+    ] = ScriptOptions.line_width_pt,
+    legend: Annotated[
+        LegendPlace, Query(description="Place of the legend, of the matplotlib script.")
+    ] = ScriptOptions.legend,
+    heading: Annotated[
+        Text, Query(max_length=200, description="Title above the plot, of the matplotlib script.")
+    ] = ScriptOptions.title,
+    log_y: Annotated[
+        bool, Query(description="Whether its vertical axes are logarithmic.")
+    ] = ScriptOptions.log,
+) -> FigureForm:
+    return FigureForm(format, ScriptOptions(width_in, line_width_pt, legend, heading, log_y))
+
+
+RequestedForm = Annotated[FigureForm, Depends(_form)]
+"""Query parameters of every figure that can be exported."""
+
+
+def file_response(figure: Figure, form: FigureForm, name: str, about: str | None = None) -> Response:
+    """The figure as a download.
+
+    Args:
+        figure: the figure, drawn with the default `FigureOptions` unless the form is HTML.
+        form: any but JSON.
+        name: name of the file, without its ending.
+        about: the figure's caption, for `caption` and for the script; by default what the figure itself says.
+
+    Raises:
+        Invalid: it has a trace that cannot be exported, or the form is for tables alone.
+    """
+    return download(_content(figure, form, name, about), form, name)
+
+
+def download(content: str | bytes, form: FigureForm, name: str) -> Response:
+    """A file of this form, but JSON, with this name and the form's ending."""
+    media_type, ending = _FILES[form.format]
+    # A download also because the content security policy of this server would block the script of the HTML.
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def _content(figure: Figure, form: FigureForm, name: str, about: str | None) -> str | bytes:
+    if form.format == "csv":
+        return as_csv(figure)
+    if form.format == "html":
+        return figure.to_html()
+    if form.format == "latex":
+        raise Invalid.field(
+            "format", "a figure has no latex; use csv, matplotlib, zip, caption, html or json"
+        )
+    text = caption(figure) if about is None else about
+    if form.format == "caption":
+        return text + "\n"
+    script = matplotlib_script(figure, text, form.script)
+    if form.format == "matplotlib":
+        return script
+    # The script reads the CSV of its own name.
+    archive = io.BytesIO()
+    with ZipFile(archive, "w", ZIP_DEFLATED) as files:
+        files.writestr(f"{name}.py", script)
+        files.writestr(f"{name}.csv", as_csv(figure))
+    return archive.getvalue()

@@ -1,0 +1,518 @@
+"""Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
+
+from backend.experiments.definitions.base import (
+    CENTRED,
+    SIDE_BY_SIDE,
+    AtScale,
+    Definition,
+    Item,
+    Paper,
+    PublishedTable,
+    arm,
+    games,
+)
+from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
+
+GAMES_5 = games("Boxing", "Breakout", "MsPacman", "Pong", "Qbert")
+GAMES_9 = games(
+    "Amidar", "Boxing", "Centipede", "MsPacman", "NameThisGame", "Pong", "Qbert", "Seaquest", "UpNDown"
+)
+_FIXED = {"adjustment_interval_s": 0.0, "evaluation_episodes": 0}
+_SMALL_PIXELS = "Catch, from pixels, instead of Atari games"
+_CPU = "On CPUs instead of a GPU"
+_RECIPE = "RMSProp with ε 1e-10, value weight 0.5, training batches of 40"
+
+
+def sized(counts: tuple[tuple[int, int, int], ...], preset: str | None, **more: object) -> tuple[Arm, ...]:
+    """GA3C with fixed numbers of agents, predictors and trainers."""
+    return tuple(
+        arm(
+            f"{n_a}/{n_p}/{n_t}", "ga3c", preset,
+            n_actors=n_a, n_predictors=n_p, n_trainers=n_t, **(_FIXED | more),
+        )
+        for n_a, n_p, n_t in counts
+    )  # fmt: skip
+
+
+_SMALL_GRID = tuple((n_a, n_p, n_t) for n_a in (4, 8, 16) for n_p in (1, 2) for n_t in (1, 2))
+_PAPER_GRID = tuple(
+    (n_a, n_p, n_t) for n_a in (16, 32, 64, 128) for n_p in (1, 2, 4, 8, 16) for n_t in (1, 2, 4, 8, 16)
+)
+
+_ADJUSTMENT = StudyFigure(
+    id="adjustment",
+    title="Numbers of processes and the training rate",
+    kind="counts",
+    metrics=("ga3c/n_actors", "ga3c/n_predictors", "ga3c/n_trainers", "speed/updates_per_s"),
+)
+FIGURE_2 = Definition(
+    id="ga3c-figure-2",
+    items=(
+        Item(
+            id="ga3c-figure-2",
+            label="Figure 2",
+            title="Automatic adjustment of agents, predictors and trainers",
+            shape="counts",
+            claim="From one of each, the adjustment finds the numbers with the highest training rate.",
+            paper_shows="For Boxing and Pong on one system: the three numbers climb from 1 to two different "
+            "optima while the trainings per second rise.",
+            figure=_ADJUSTMENT,
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            minutes=4.1,
+            arms=(
+                arm(
+                    "GA3C", "ga3c", None,
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=4.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 240.0},
+            concurrency=1,
+            differs=(_SMALL_PIXELS, "A change every 4 seconds instead of every minute, for 4 minutes", _CPU),
+        ),
+        "hours": AtScale(
+            arms=(
+                arm(
+                    "GA3C", "ga3c", "two-cpu-cores",
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=30.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 5_400.0, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=("One game", "A change every 30 seconds instead of every minute, for 90 minutes", _CPU),
+        ),
+        "paper": AtScale(
+            arms=(arm("GA3C", "ga3c", "paper", n_actors=1, n_predictors=1, n_trainers=1),),
+            environments=games("Boxing", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 4 * 3_600.0},
+            differs=("The figure draws the first game", SIDE_BY_SIDE),
+        ),
+    },
+)  # fmt: skip
+
+FIGURES_3_4 = Definition(
+    id="ga3c-figures-3-4",
+    items=(
+        Item(
+            id="ga3c-figure-3",
+            label="Figure 3",
+            title="Training rate by agents, predictors and trainers",
+            shape="bars",
+            claim="The numbers of agents, predictors and trainers have to be in balance.",
+            paper_shows="The trainings per second of the top three pairs of predictors and trainers for each "
+            "number of agents, normalised by the best: a 14 % drop between the best and the worst of them.",
+            figure=StudyFigure(
+                id="tps", title="Updates a second by agents/predictors/trainers", kind="bars",
+                metrics=("speed/updates_per_s",),
+            ),
+        ),
+        Item(
+            id="ga3c-figure-4",
+            label="Figure 4",
+            title="Training queue and prediction batches",
+            shape="bars",
+            claim="Too many agents fill the training queue; larger prediction batches use the GPU better.",
+            paper_shows="The mean size of the training queue and of prediction batches of the top three "
+            "configurations: both grow with the number of agents.",
+            figure=StudyFigure(
+                id="queues", title="Training queue and prediction batch", kind="bars",
+                metrics=("ga3c/training_queue", "ga3c/prediction_batch"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            minutes=4.2,
+            arms=sized(_SMALL_GRID, None),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 15.0},
+            concurrency=1,
+            differs=(
+                _SMALL_PIXELS,
+                "All of 12 configurations instead of the top three of 25",
+                "15 seconds a run",
+                _CPU,
+            ),
+        ),
+        "hours": AtScale(
+            arms=sized(_SMALL_GRID, "two-cpu-cores"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 240.0, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=("All of 12 configurations instead of the top three of 25", "4 minutes a run", _CPU),
+        ),
+        "paper": AtScale(
+            arms=sized(_PAPER_GRID, "paper"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 600.0},
+            differs=(
+                "All 100 configurations are drawn instead of the top three of each number of agents",
+                SIDE_BY_SIDE,
+            ),
+        ),
+    },
+)  # fmt: skip
+
+_SPEED = StudyFigure(id="speed", title="Score against training time", kind="curves", x="hours")
+FIGURE_5 = Definition(
+    id="ga3c-figure-5",
+    items=(
+        Item(
+            id="ga3c-figure-5",
+            label="Figure 5",
+            title="Prediction rate and convergence",
+            shape="curves",
+            claim="Configurations that play more frames converge faster.",
+            paper_shows="Four settings from one initial network over three hours: those that played more "
+            "frames rise earlier; the adjusted one catches up with the best from 1/1/1.",
+            figure=_SPEED,
+            more=(
+                StudyFigure(
+                    id="rates", title="Predictions a second", kind="table",
+                    metrics=("speed/predictions_per_s", "speed/updates_per_s"),
+                ),
+                _ADJUSTMENT.model_copy(update={"arms": ("adjusted",)}),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            minutes=6.8,
+            arms=(
+                *sized(((2, 1, 1), (8, 1, 1), (16, 2, 2)), None),
+                arm(
+                    "adjusted", "ga3c", None,
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=3.0,
+                    evaluation_episodes=0,
+                ),
+            ),
+            environments=("CartPole-v1",),
+            draws=Draws(n=2),
+            stop={"wall_time_s": 45.0},
+            concurrency=1,
+            differs=("CartPole instead of Atari games", "45 seconds instead of 3 hours", _CPU),
+        ),
+        "hours": AtScale(
+            arms=(
+                *sized(
+                    ((2, 1, 1), (8, 1, 1), (16, 2, 2)), "full-frame-centred",
+                    learning_rate_schedule="constant",
+                ),
+                arm(
+                    "adjusted", "ga3c", "full-frame-centred",
+                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=30.0,
+                    learning_rate_schedule="constant", evaluation_episodes=0,
+                ),
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 1_400.0, "agent_steps": 5_000_000},
+            concurrency=1,
+            differs=(
+                "One game", "23 minutes instead of 3 hours, a change every 30 seconds", _RECIPE, _CPU,
+                CENTRED,
+            ),
+        ),
+        "paper": AtScale(
+            arms=(
+                *sized(((16, 1, 1), (32, 2, 2), (128, 2, 2)), "paper"),
+                arm("adjusted", "ga3c", "paper", n_actors=1, n_predictors=1, n_trainers=1),
+            ),
+            environments=games("Boxing", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 3 * 3_600.0},
+            differs=("The paper does not state all of its four settings", SIDE_BY_SIDE),
+        ),
+    },
+)  # fmt: skip
+
+FIGURE_6 = Definition(
+    id="ga3c-figure-6",
+    items=(
+        Item(
+            id="ga3c-figure-6",
+            label="Figure 6",
+            title="Training curves with two learning rates",
+            shape="curves",
+            claim="GA3C trains stably on five games with two learning rates.",
+            paper_shows="Three runs of each of two learning rates on five games against hours: both learn on "
+            "every game, and runs of one rate lie close together.",
+            figure=_SPEED.model_copy(update={"id": "curves"}),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            minutes=1.7,
+            arms=tuple(arm(f"rate {rate:g}", "ga3c", None, learning_rate=rate) for rate in (0.001, 0.003)),
+            environments=("CartPole-v1",),
+            draws=Draws(n=3),
+            stop={"agent_steps": 80_000},
+            concurrency=1,
+            differs=(
+                "CartPole instead of five games",
+                "Other learning rates; 80,000 agent steps a run",
+                _CPU,
+            ),
+        ),
+        "hours": AtScale(
+            arms=tuple(
+                arm(
+                    f"rate {rate:g}",
+                    "ga3c",
+                    "full-frame-centred",
+                    learning_rate=rate,
+                    learning_rate_schedule="constant",
+                    evaluation_episodes=0,
+                )
+                for rate in (0.0003, 0.0001)
+            ),
+            environments=games("Breakout", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 1_400.0, "agent_steps": 5_000_000},
+            concurrency=1,
+            differs=("Two games, one run of each", "23 minutes a run", _RECIPE, _CPU, CENTRED),
+        ),
+        "paper": AtScale(
+            arms=tuple(
+                arm(f"rate {rate:g}", "ga3c", "paper", learning_rate=rate) for rate in (0.0003, 0.0001)
+            ),
+            environments=GAMES_5,
+            draws=Draws(n=3),
+            stop={"wall_time_s": 86_400.0},
+            differs=("The text names three of the five games: Breakout, Pong and Q*bert", SIDE_BY_SIDE),
+        ),
+    },
+)
+
+FIGURE_7 = Definition(
+    id="ga3c-figure-7",
+    items=(
+        Item(
+            id="ga3c-figure-7",
+            label="Figure 7",
+            title="Minimum training batch",
+            shape="curves",
+            claim="Up to a batch of 20 to 40, larger training batches stabilise learning.",
+            paper_shows="Curves for several minimum batches: without a minimum some games collapse, with 20 "
+            "to 40 they converge faster. Pong hardly suffers.",
+            figure=_SPEED.model_copy(update={"id": "batches"}),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            minutes=5.6,
+            arms=tuple(
+                arm(f"batch {n}", "ga3c", None, min_training_batch=n, evaluation_episodes=0)
+                for n in (1, 5, 20, 40)
+            ),
+            environments=("CartPole-v1",),
+            draws=Draws(n=3),
+            stop={"agent_steps": 100_000},
+            concurrency=1,
+            differs=("CartPole instead of Atari games; 100,000 agent steps a run", _CPU),
+        ),
+        "hours": AtScale(
+            arms=tuple(
+                arm(
+                    f"batch {n}",
+                    "ga3c",
+                    "full-frame-centred",
+                    min_training_batch=n,
+                    learning_rate_schedule="constant",
+                    evaluation_episodes=0,
+                )
+                for n in (1, 5, 20, 40)
+            ),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 720, "agent_steps": 5_000_000},
+            concurrency=1,
+            differs=("One game", "12 minutes a run, at a constant rate", _CPU, CENTRED),
+        ),
+        "paper": AtScale(
+            arms=tuple(
+                arm(f"batch {n}", "ga3c", "paper", min_training_batch=n) for n in (1, 5, 10, 20, 40, 80)
+            ),
+            environments=GAMES_5,
+            draws=Draws(n=1),
+            stop={"wall_time_s": 86_400.0},
+            differs=("The paper does not state its training time here", SIDE_BY_SIDE),
+        ),
+    },
+)
+
+TABLE_1 = Definition(
+    id="ga3c-table-1",
+    items=(
+        Item(
+            id="ga3c-table-1",
+            label="Table 1",
+            title="Systems",
+            shape="table",
+            claim="The machines on which GA3C was measured.",
+            paper_shows="Four systems with their CPU, GPU and versions.",
+            page="/machines",
+        ),
+    ),
+)
+
+_STRIDES = (4, 2, 1)
+
+
+def _by_network(n_a3c: int, n_ga3c: int, a3c: str | None, ga3c: str | None) -> tuple[Arm, ...]:
+    """A3C and GA3C, with these numbers of actors and presets, with the small and three large networks."""
+    networks: tuple[tuple[str, dict[str, object]], ...] = (
+        ("small", {"network": "nips"}),
+        *((f"stride {n}", {"network": "large", "first_layer_stride": n}) for n in _STRIDES),
+    )
+    return tuple(
+        made
+        for label, network in networks
+        for made in (
+            arm(f"A3C, {label}", "a3c", a3c, n_actors=n_a3c, evaluation_episodes=0, **network),
+            arm(f"GA3C, {label}", "ga3c", ga3c, n_actors=n_ga3c, **(_FIXED | network)),
+        )
+    )
+
+
+TABLE_2 = Definition(
+    id="ga3c-table-2",
+    items=(
+        Item(
+            id="ga3c-table-2",
+            label="Table 2",
+            title="Predictions a second of A3C and GA3C",
+            shape="table",
+            claim="GA3C plays up to 6 times as fast as A3C with a small network, 45 times with a large one.",
+            published=PublishedTable(
+                ("System", "Network", "A3C", "GA3C", "Speed-up"),
+                (
+                    ("I", "small", "352", "1,361", "4×"),
+                    ("I", "large, stride 4", "113", "1,271", "11×"),
+                    ("I", "large, stride 3", "97", "1,206", "12×"),
+                    ("I", "large, stride 2", "43", "874", "20×"),
+                    ("I", "large, stride 1", "11", "490", "45×"),
+                    ("II", "small", "116", "728", "6×"),
+                    ("II", "large, stride 1", "12", "336", "28×"),
+                    ("III", "small", "300", "1,248", "4×"),
+                    ("III", "large, stride 1", "38", "256", "6×"),
+                ),
+                "Babaeizadeh et al. 2017, Table 2: predictions a second; its Table 1 has the systems",
+            ),
+            paper_shows="Predictions a second on three systems for a small network and four large ones: the "
+            "larger the network, the larger GA3C's lead over A3C on CPUs.",
+            figure=StudyFigure(
+                id="rates", title="Predictions a second", kind="table",
+                metrics=(
+                    "speed/agent_steps_per_s", "speed/updates_per_s", "system/cpu_pct", "system/gpu_pct",
+                ),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            minutes=5.0,
+            arms=_by_network(2, 8, None, None),
+            environments=("Catch-v0",),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 30.0, "agent_steps": 1_000_000},
+            concurrency=1,
+            differs=(_SMALL_PIXELS, _CPU, "Three large networks instead of four", "30 seconds a run"),
+        ),
+        "hours": AtScale(
+            arms=_by_network(2, 8, "full-frame-centred", "full-frame-centred"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 300.0, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=(
+                _CPU, "Three large networks instead of four", "5 minutes a run",
+                "2 actor-learners of A3C, 8 agents of GA3C, which trains on batches of 40", CENTRED,
+            ),
+        ),
+        "paper": AtScale(
+            arms=_by_network(16, 32, "paper", "paper"),
+            environments=games("Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 600.0, "agent_steps": 100_000_000},
+            concurrency=1,
+            differs=("Three large networks instead of four", "The paper does not state its game and time"),
+        ),
+    },
+)  # fmt: skip
+
+TABLE_3 = Definition(
+    id="ga3c-table-3",
+    items=(
+        Item(
+            id="ga3c-table-3",
+            label="Table 3",
+            title="Scores on nine games",
+            shape="table",
+            claim="GA3C scores as A3C does, after one day.",
+            paper_shows="Mean scores of 30 games with a random seed each: GA3C after one day is better than "
+            "A3C after four days on four of nine games.",
+            figure=StudyFigure(
+                id="scores",
+                title="Scores",
+                kind="table",
+                reduction=ReductionRule(source="evaluations"),
+                published=("random@noop_starts_5min", "human@noop_starts_5min", "A3C FF", "GA3C"),
+            ),
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=(arm("GA3C", "ga3c"),),
+            environments=("CartPole-v1",),
+            draws=Draws(n=2),
+            stop={"agent_steps": 80_000},
+            concurrency=1,
+            differs=("CartPole, for which nothing is published; 80,000 agent steps a run", _CPU),
+        ),
+        "hours": AtScale(
+            arms=(
+                arm(
+                    "GA3C",
+                    "ga3c",
+                    "full-frame-centred",
+                    evaluation_interval_agent_steps=0,
+                    evaluation_protocol="random_seeds",
+                ),
+            ),
+            environments=games("Boxing", "Pong"),
+            draws=Draws(n=1),
+            stop={"wall_time_s": 2_700, "agent_steps": 10_000_000},
+            concurrency=1,
+            differs=("Two games", "45 minutes a run instead of one day", _CPU, CENTRED),
+        ),
+        "paper": AtScale(
+            arms=(arm("GA3C", "ga3c", "paper"),),
+            environments=GAMES_9,
+            draws=Draws(n=1),
+            stop={"wall_time_s": 86_400.0},
+            differs=(),
+        ),
+    },
+)
+
+GA3C_PAPER = Paper(
+    id="ga3c",
+    title="Reinforcement Learning through Asynchronous Advantage Actor-Critic on a GPU",
+    authors="Babaeizadeh, Frosio, Tyree, Clemons, Kautz",
+    year=2017,
+    short="GA3C",
+    definitions=(FIGURE_2, FIGURES_3_4, FIGURE_5, FIGURE_6, FIGURE_7, TABLE_1, TABLE_2, TABLE_3),
+)

@@ -1,0 +1,53 @@
+"""The cells of a study as rows without their settings, which planner and pages read by the thousand."""
+
+from dataclasses import dataclass
+
+from backend.experiments.sweeps.planning import CHANGED
+from backend.specs.states import ENDED, RunState
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """What the planner needs of a cell and its run."""
+
+    number: int
+    arm: int
+    environment: str
+    draw: int
+    started: bool
+    reused: bool
+    error: str | None
+    run_id: str | None
+    """None before the start, and if the run has been deleted."""
+    state: RunState | None
+    score: float | None
+    agent_steps: int
+    frames: int
+    wall_time_s: float
+    revision: int
+    """Of its run's data, which do not change without it."""
+    is_changed: bool
+    """Whether its run no longer trains as planned: somebody has resumed it with another limit, or changed its
+    settings."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its run is finished as planned, so that its score is one of the study."""
+        return self.run_id is not None and self.state == RunState.FINISHED and not self.is_changed
+
+    @property
+    def standing(self) -> str:
+        """State of its run, or why it has none that counts."""
+        if self.is_changed and self.state in ENDED:
+            return CHANGED
+        return standing(started=self.started, has_error=self.error is not None, state=self.state)
+
+
+def standing(*, started: bool, has_error: bool, state: str | None) -> str:
+    """The state of a cell's run; `waiting` before the start, `deleted` without the run, `invalid` if none can
+    be started."""
+    if has_error:
+        return "invalid"
+    if not started:
+        return "waiting"
+    return "deleted" if state is None else str(RunState(state))

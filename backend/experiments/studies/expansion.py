@@ -1,0 +1,287 @@
+"""The runs of a study: arms × environments × draws, each validated before anything is stored."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from backend.db import Study
+from backend.experiments.studies.equal_runs import key_of
+from backend.experiments.sweeps.sampling import ConfigValues, random_settings
+from backend.fleet.hosts import repository as hosts
+from backend.platform.errors import Invalid
+from backend.platform.text import UNSTORABLE, unstorable_paths
+from backend.runs.runs import requests
+from backend.runs.runs.grid import merge_settings
+from backend.runs.starts import service as starts
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS, Environment
+from backend.specs.environments.custom import CustomEnvironment
+from backend.specs.names import default_name
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quoted
+from backend.specs.protocols import starts_protocol
+from backend.specs.run import RunSpec, is_custom, parse_run_spec
+from backend.specs.study import Arm, StudySpec
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of a study before it is stored."""
+
+    arm: int
+    environment: str
+    draw: int
+    seed: int
+    settings: ConfigValues
+    key: str
+    spec: RunSpec
+
+
+def resolve_presets(spec: StudySpec) -> StudySpec:
+    """The study with the settings of its arms' presets in place of their names, so that a copy of it does not
+    change with the presets. Settings that its draws choose are left out.
+
+    Raises:
+        Invalid: an algorithm does not have the preset, or the preset is not meant for an environment.
+    """
+    problems: list[FieldProblem] = []
+    arms = [_resolve(arm, at, spec, problems) for at, arm in enumerate(spec.arms)]
+    if problems:
+        raise Invalid(problems)
+    return spec.model_copy(update={"arms": tuple(arms)})
+
+
+def _resolve(arm: Arm, at: int, spec: StudySpec, problems: list[FieldProblem]) -> Arm:
+    algorithm = ALGORITHMS.get(arm.algorithm)
+    if arm.preset is None or algorithm is None:  # an unknown algorithm is reported with its runs
+        return arm
+    preset = next((preset for preset in algorithm.presets if preset.id == arm.preset), None)
+    field = f"arms.{at}.preset"
+    if preset is None:
+        known = ", ".join(preset.id for preset in algorithm.presets)
+        message = f"{algorithm.title} has no preset {quoted(arm.preset)}; use one of {known}"
+        problems.append(FieldProblem(field=field, message=message))
+        return arm
+    for environment in spec.environments:
+        if environment in ENVIRONMENTS and not preset.suits(ENVIRONMENTS[environment]):
+            message = f"{preset.title} is not meant for {environment}"
+            problems.append(FieldProblem(field=field, message=message))
+    changes: dict[str, Any] = {"preset": None}
+    for section in ("config", "environment_config"):
+        of_preset: dict[str, Any] = getattr(preset, section)
+        fixed = {name: of_preset[name] for name in of_preset if f"{section}.{name}" not in spec.draws.space}
+        changes[section] = fixed | getattr(arm, section)
+    return arm.model_copy(update=changes)
+
+
+def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
+    """The descriptions that hosts report of the custom environments of a study, by environment id.
+
+    Raises:
+        Invalid: no host of this installation can run one of its environments.
+    """
+    known: dict[str, Any] = {}
+    rows = hosts.all_hosts(session)
+    wanted = spec.run.get("host")
+    problems = []
+    if rows and isinstance(wanted, str):
+        rows = [host for host in rows if host.id == wanted]
+        if not rows:
+            message = f"this installation has no host {quoted(wanted)}"
+            problems.append(FieldProblem(field="run.host", message=message))
+    for at, environment in enumerate(spec.environments):
+        field = f"environments.{at}"
+        try:
+            described = requests.describe_environment(session, {"environment": environment})
+        except InvalidSpec as error:
+            problems += [FieldProblem(field=field, message=problem.message) for problem in error.problems]
+            continue
+        if is_custom(environment):
+            known[environment] = described.get("custom")
+        elif (
+            environment in ENVIRONMENTS
+            and rows
+            and not any(environment in host.environments for host in rows)
+        ):
+            message = f"no host of this installation can run {environment}"
+            if isinstance(wanted, str):
+                message = f"the host {wanted} cannot run {environment}"
+            problems.append(FieldProblem(field=field, message=message))
+    if problems:
+        raise Invalid(problems)
+    return known
+
+
+def check(spec: StudySpec, known: Collection[str] = ()) -> None:
+    """Refuse fields that do not fit each other, except those in `known`.
+
+    Raises:
+        Invalid: with one problem per field.
+    """
+    problems = {field: text for field, text in spec.field_problems().items() if field not in known}
+    if not problems:
+        problems = dict.fromkeys(unstorable_paths(spec.model_dump(mode="json")), UNSTORABLE)
+    refuse(problems)
+
+
+def refuse(problems: Mapping[str, str]) -> None:
+    """Raise the errors of fields, if there are any.
+
+    Raises:
+        Invalid: with one problem per field.
+    """
+    if problems:
+        raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
+
+
+def environments_of(study: Study) -> dict[str, Environment]:
+    """The environments of a stored study, by id; its hosts described the custom ones."""
+    custom = study.spec.get("custom") or {}
+    described = {
+        name: CustomEnvironment.model_validate(custom[name]).environment() for name in custom if custom[name]
+    }
+    return {
+        name: ENVIRONMENTS[name] for name in study.spec["environments"] if name in ENVIRONMENTS
+    } | described
+
+
+def protocols_of(
+    spec: StudySpec, at: int, environments: Mapping[str, Environment] = ENVIRONMENTS
+) -> dict[str, str]:
+    """The protocol of an arm's evaluations on each environment, of those that are known here."""
+    protocols = {}
+    arm = spec.arms[at]
+    for name in spec.environments:
+        environment = environments.get(name)
+        algorithm = ALGORITHMS.get(arm.algorithm)
+        own = str(arm.config.get("evaluation_protocol", "auto"))
+        chosen = spec.starts.get(name, own)
+        if environment is not None and algorithm is not None and chosen == "auto":
+            config = environment.config.model_validate(arm.environment_config)
+            chosen = environment.default_protocol(algorithm.evaluation_protocol, config)
+        protocols[name] = chosen
+    return protocols
+
+
+def pin_start_sets(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> StudySpec:
+    """The study with the version of each start set, so that all its runs start from the same states.
+
+    Raises:
+        Invalid: a set does not exist, or the arms cannot start from it; or one that is drawn has no version.
+    """
+    problems: dict[str, str] = {}
+    drawn = spec.draws.space.get(starts.EVALUATION_PROTOCOL)
+    for protocol in map(str, (drawn and drawn.values) or ()):
+        chosen_set = starts_protocol(protocol)
+        if chosen_set is not None and chosen_set.version is None:
+            message = f"name the version of each start set, as in {protocol}@1"
+            problems[f"draws.space.{starts.EVALUATION_PROTOCOL}"] = message
+    chosen = dict(spec.starts)
+    arms = list(spec.arms)
+    for at, arm in enumerate(spec.arms):
+        own = str(arm.config.get("evaluation_protocol"))
+        for environment in spec.environments:
+            of_environment = environment in spec.starts
+            protocol = spec.starts.get(environment, own)
+            if starts_protocol(protocol) is None:
+                continue
+            field = f"starts.{environment}" if of_environment else f"arms.{at}.{starts.EVALUATION_PROTOCOL}"
+            try:
+                config = run_spec_of(spec, at, environment, 0, {}, custom).environment_config
+                version, _ = starts.resolved(session, protocol, environment, config, field)
+            except InvalidSpec:  # reported with its runs
+                continue
+            except Invalid as error:
+                problems |= {problem.field: problem.message for problem in error.errors}
+                continue
+            if of_environment:
+                chosen[environment] = version
+            else:
+                config_values = arm.config | {"evaluation_protocol": version}
+                arms[at] = arm.model_copy(update={"config": config_values})
+    refuse(problems)
+    return spec.model_copy(update={"starts": chosen, "arms": tuple(arms)})
+
+
+def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> list[PlannedCell]:
+    """Every cell from a draw on, in the order in which they are started: by draw, environment and arm.
+
+    Raises:
+        Invalid: with the problems of the cells' runs.
+    """
+    drawn = random_settings(spec.draws.space, spec.draws.n, spec.draws.sampler_seed)
+    if spec.draws.space and len(drawn) < spec.draws.n:
+        message = f"only {len(drawn):,} different settings could be drawn from the space of draws"
+        raise Invalid.field("draws.n", message)
+    planned: list[PlannedCell] = []
+    problems: dict[tuple[str, str], FieldProblem] = {}
+    for draw in range(first_draw, spec.draws.n):
+        settings = drawn[draw] if spec.draws.space else {}
+        for place, environment in enumerate(spec.environments):
+            for at in range(len(spec.arms)):
+                try:
+                    run_spec = run_spec_of(spec, at, environment, draw, settings, custom)
+                except InvalidSpec as error:
+                    located = _locate(spec, at, place, error.problems)
+                    problems |= {(problem.field, problem.message): problem for problem in located}
+                    continue
+                cell = PlannedCell(at, environment, draw, run_spec.seed, settings, key_of(run_spec), run_spec)
+                planned.append(cell)
+        if len(problems) >= MAX_PROBLEMS or (problems and not spec.draws.space):
+            break
+    if problems:
+        raise Invalid([*problems.values()])
+    return planned
+
+
+def run_spec_of(
+    spec: StudySpec,
+    arm_number: int,
+    environment: str,
+    draw: int,
+    settings: ConfigValues,
+    custom: Mapping[str, Any],
+) -> RunSpec:
+    """The specification of a cell's run.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    arm = spec.arms[arm_number]
+    starts_from = spec.starts.get(environment)
+    of_starts = {} if starts_from is None else {"evaluation_protocol": starts_from}
+    request: dict[str, Any] = {
+        **spec.run,
+        "algorithm": arm.algorithm,
+        "environment": environment,
+        "config": arm.config | of_starts,
+        "environment_config": arm.environment_config,
+        "stop": arm.stop or spec.run.get("stop", {}),
+        "seed": spec.draws.seed_of(draw),
+    }
+    if environment in custom:
+        request["custom"] = custom[environment]
+    run_spec = parse_run_spec(merge_settings(request, settings))
+    varied = [path.partition(".")[2] for path in settings]
+    return run_spec.model_copy(update={"name": default_name(run_spec, varied)})
+
+
+def _locate(
+    spec: StudySpec, arm: int, place: int, problems: Sequence[FieldProblem]
+) -> Iterator[FieldProblem]:
+    """Problems of a run's request, with their paths in the study's."""
+    of_arm = ["algorithm", "config", "environment_config", *(["stop"] if spec.arms[arm].stop else [])]
+    for problem in problems:
+        section, _, rest = problem.field.partition(".")
+        if problem.field == starts.EVALUATION_PROTOCOL and spec.environments[place] in spec.starts:
+            field = f"starts.{spec.environments[place]}"
+        elif problem.field in spec.draws.space:
+            field = f"draws.space.{problem.field}"
+        elif section == "environment":
+            field = f"environments.{place}"
+        elif section in of_arm:
+            field = f"arms.{arm}.{problem.field}"
+        else:
+            field = f"run.{section}" + (f".{rest}" if rest else "")
+        yield problem.model_copy(update={"field": field})

@@ -1,0 +1,165 @@
+"""Everything of a study as one folder: figures, data, settings, commands and versions."""
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from backend import __version__
+from backend.analysis.figures.export_script import matplotlib_script
+from backend.analysis.figures.export_series import as_csv, printable
+from backend.db import Run, Study, StudyCell
+from backend.experiments.definitions import DEFINITIONS
+from backend.experiments.studies import reduction, repository
+from backend.experiments.studies.reduction import StudyDrawing
+from backend.experiments.studies.table_files import table_csv, table_latex
+from backend.platform.text import as_cell
+from backend.specs.run import in_declared_order
+from backend.specs.study import StudySpec
+
+_CELL = (
+    "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "training_score",
+    "last_evaluation", "best_parameters", "agent_steps",
+)  # fmt: skip
+EXPORTED_PX = 960
+"""The width for which figures in files are laid out."""
+
+
+def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
+    """A zip file with a folder of the study's name."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as folder:
+        for name, text in _files(session, study, spec).items():
+            folder.writestr(f"study-{study.id}/{name}", text)
+    return content.getvalue()
+
+
+def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
+    """The text of each file, by name."""
+    rows = repository.all_cells(session, study.id)
+    drawn = [
+        reduction.build_figure(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
+        for figure in spec.figures
+    ]
+    files = {
+        "README.md": _readme(study, spec, drawn),
+        "study.json": spec.model_dump_json(indent=2),
+        "runs.csv": _runs(
+            spec, rows, repository.changed_runs(session, [study.id]), _evaluations(session, study)
+        ),
+        "specs.jsonl": "".join(
+            json.dumps({"run": run.id} | in_declared_order(run.spec)) + "\n"
+            for _, run in rows
+            if run is not None
+        ),
+        "versions.json": json.dumps(_versions(session, rows), indent=2),
+    }
+    for result in drawn:
+        name = "figure-runs" if result.spec.id == "runs" else result.spec.id
+        if result.figure is not None:
+            files[f"{name}.csv"] = as_csv(result.figure)
+            files[f"{name}.py"] = matplotlib_script(result.figure, result.text)
+        if result.table is not None:
+            files[f"{name}.csv"] = table_csv(result.table)
+            files[f"{name}.tex"] = table_latex(
+                result.table, result.spec.id, f"{result.spec.title}. {result.text}"
+            )
+    return files
+
+
+def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str:
+    lines = [f"# {printable(study.name)}", ""]
+    if study.definition:
+        lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]
+        lines += _claims(study.definition)
+    if spec.differs:
+        lines += ["What differs from the paper, as the study was started:", ""]
+        lines += [*(f"- {printable(line)}" for line in spec.differs), ""]
+    for result in drawn:
+        lines += [f"## {printable(result.spec.title)}", "", f"{result.caption}.", "", result.finding, ""]
+    lines += [
+        "## Files",
+        "",
+        "- `study.json`: the study; `callboard studies start --file study.json` starts it again.",
+        "- `runs.csv`: its runs, with the mean returns of their last 100 training episodes, of their last "
+        "evaluation and of their best parameters, evaluated again. They count if the run is finished and was "
+        "not changed after its start. `specs.jsonl`: their settings, defaults included.",
+        "- `versions.json`: what trained them.",
+        "- A CSV file for each figure or table; a script that redraws each figure; each table as LaTeX.",
+        "",
+        f"Written by Callboard {__version__}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _claims(definition_id: str) -> list[str]:
+    """The paper of a definition, and what each of its figures and tables claims; empty if it is not here."""
+    if definition_id not in DEFINITIONS:
+        return []
+    paper, definition = DEFINITIONS[definition_id]
+    claims = [f"- {item.label}, {item.title}: {item.claim}" for item in definition.items]
+    return [f"{paper.authors} ({paper.year}). {paper.title}.", "", *claims, ""]
+
+
+def _evaluations(session: Session, study: Study) -> dict[str, tuple[float | str, float | str]]:
+    """Mean returns of each run's last evaluation, and of the evaluation of its best parameters at the end;
+    empty without one."""
+    last = {
+        run_id: evaluations[-1].mean_return
+        for run_id, evaluations in repository.evaluations(session, study.id).items()
+    }
+    kept = {
+        run_id: evaluations[-1].mean_return
+        for run_id, evaluations in repository.best_kept(session, study.id).items()
+    }
+    return {run_id: (last.get(run_id, ""), kept.get(run_id, "")) for run_id in last.keys() | kept.keys()}
+
+
+def _runs(
+    spec: StudySpec,
+    rows: Sequence[tuple[StudyCell, Run | None]],
+    changed: Collection[str],
+    scores: Mapping[str, tuple[float | str, float | str]],
+) -> str:
+    paths = list(spec.draws.space)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_CELL, *paths])
+    for cell, run in rows:
+        writer.writerow(
+            [
+                cell.number,
+                as_cell(printable(spec.label_of(cell.arm))),
+                cell.environment,
+                cell.draw,
+                cell.seed,
+                run.id if run else "",
+                run.state if run else "",
+                cell.reused,
+                run is not None and run.id in changed,
+                run.score if run and run.score is not None else "",
+                *(scores[run.id] if run and run.id in scores else ("", "")),
+                run.agent_steps if run else "",
+                *(cell.settings.get(path, "") for path in paths),
+            ]
+        )
+    return text.getvalue()
+
+
+def _versions(session: Session, rows: Sequence[tuple[StudyCell, Run | None]]) -> dict[str, Any]:
+    """The provenances of the runs' latest attempts, each once with the number of its runs."""
+    of_runs = repository.provenances(session, [run.id for _, run in rows if run is not None])
+    counted: dict[str, dict[str, Any]] = {}
+    for provenance in of_runs.values():
+        known: Mapping[str, Any] = {
+            name: provenance.get(name)
+            for name in ("version", "commit", "dirty", "packages", "processor", "cpu_count", "gpus")
+        }
+        entry = counted.setdefault(json.dumps(known, sort_keys=True), {**known, "runs": 0})
+        entry["runs"] += 1
+    return {"callboard": __version__, "engines": list(counted.values())}

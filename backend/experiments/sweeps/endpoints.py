@@ -1,0 +1,122 @@
+"""Sweeps: runs of many configurations with several seeds each, and which configurations are worse."""
+
+from typing import Annotated
+
+import orjson
+from fastapi import Path, Query, Response
+from sqlalchemy.orm import Session
+
+from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
+from backend.analysis.figures.palette import Theme
+from backend.db import Sweep
+from backend.experiments.sweeps import figures, repository, service
+from backend.experiments.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
+from backend.http.access import Operator, Viewer
+from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.idempotency.route import IdempotentRoute
+from backend.http.pages import Cursor, Limit
+from backend.http.routing import ResourceRouter
+from backend.http.transfer import json_response
+from backend.platform.text import Text
+from backend.specs.fields import ULID
+from backend.specs.sweep import SweepSpec
+
+router = ResourceRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
+
+SweepId = Annotated[str, Path(pattern=ULID, description="Id of the sweep.")]
+
+
+@router.post("", status_code=201)
+def create_sweep(
+    body: SweepSpec, principal: Operator, session: ReadSession, writing: WriteSession
+) -> SweepOut:
+    """Start a sweep: runs of many configurations, each with several seeds.
+
+    Its runs are started in rounds: seed 0 of every configuration, then seed 1, and so on. A race eliminates
+    configurations that are worse than another.
+    """
+    return _summary(writing, service.create(session, writing, body, principal))
+
+
+@router.get("")
+def list_sweeps(
+    principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
+) -> SweepPage:
+    """Sweeps, latest first."""
+    rows, next_cursor = repository.page(session, limit=limit, cursor=cursor)
+    counts = repository.counts(session, [row.id for row in rows])
+    return SweepPage(items=[SweepOut.of(row, counts) for row in rows], next_cursor=next_cursor)
+
+
+@router.get("/{sweep_id}", response_model=SweepDetail)
+def read_sweep(sweep_id: SweepId, principal: Viewer, session: ReadSession) -> Response:
+    """A sweep with its configurations, the scores of their seeds, and the best one."""
+    return json_response(_detail(session, sweep_id))
+
+
+@router.get("/{sweep_id}/scatter", response_model=None, responses=FORMATS)
+def read_scatter(
+    sweep_id: SweepId,
+    principal: Viewer,
+    session: ReadSession,
+    form: RequestedForm,
+    setting: Annotated[Text, Query(description="Path of a setting that varies.")],
+    log: Annotated[
+        bool | None,
+        Query(description="Whether the axis of the setting is logarithmic; default: as suits its values."),
+    ] = None,
+    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
+) -> Response:
+    """The score of each finished seed by a setting, and each configuration's interquartile mean."""
+    shown: Theme = "light" if form.is_for_paper else theme
+    figure = figures.draw_scatter(_detail(session, sweep_id), setting, log=log, theme=shown)
+    if form.format != "json":
+        return file_response(figure, form, "scatter")
+    return Response(orjson.dumps(figure.document()), media_type="application/json")
+
+
+@router.patch("/{sweep_id}")
+def change_sweep(
+    sweep_id: SweepId, body: SweepChanges, principal: Operator, session: WriteSession
+) -> SweepOut:
+    """Change name, notes or concurrency."""
+    return _summary(session, service.change(session, sweep_id, body.model_dump(exclude_unset=True)))
+
+
+@router.delete("/{sweep_id}", status_code=204)
+def delete_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> None:
+    """Delete an ended sweep. Its runs stay."""
+    service.delete(session, sweep_id)
+
+
+@router.post("/{sweep_id}/stop")
+def stop_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
+    """Start no further run of the sweep, and stop those that have not ended."""
+    return _summary(session, service.stop(session, sweep_id))
+
+
+@router.post("/{sweep_id}/retry")
+def retry_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
+    """Queue its failed and stopped runs again, start others in place of deleted and changed ones, and
+    continue the sweep."""
+    return _summary(session, service.retry(session, sweep_id))
+
+
+@router.post("/{sweep_id}/extend")
+def extend_sweep(
+    sweep_id: SweepId, body: SweepExtension, principal: Operator, session: WriteSession
+) -> SweepOut:
+    """Add seeds, configurations or values to a sweep, or replace its budget, and continue it."""
+    extension = body.model_dump(mode="json", exclude_unset=True)
+    return _summary(session, service.extend(session, sweep_id, extension))
+
+
+def _summary(session: Session, sweep: Sweep) -> SweepOut:
+    return SweepOut.of(sweep, repository.counts(session, [sweep.id]))
+
+
+def _detail(session: Session, sweep_id: str) -> SweepDetail:
+    sweep = service.get(session, sweep_id)
+    summary = _summary(session, sweep)
+    rows = repository.configurations(session, sweep_id)
+    return SweepDetail.of_rows(summary, rows, repository.members(session, sweep, summary.spec))

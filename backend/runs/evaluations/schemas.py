@@ -1,0 +1,135 @@
+"""Request and response bodies of evaluations."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from backend.db import Evaluation, Job, Run
+from backend.platform.schemas import Id, Number, Page
+from backend.platform.text import Text
+from backend.runs.catalogue.schemas import PublishedScoreOut
+from backend.runs.runs.groups import human_reference
+from backend.specs import protocols
+from backend.specs.fields import Schema, Strict
+from backend.specs.run_fields import Seed
+
+
+class EvaluationRequest(Strict):
+    """The body of `POST /runs/{id}/evaluations`."""
+
+    protocol: Text | None = Field(
+        default=None,
+        max_length=50,
+        description="Id of a protocol, such as `noop_starts`, or `agent_starts:NAME` for the start set NAME; "
+        "default: that of the run's evaluations.",
+    )
+    episodes: int | None = Field(default=None, ge=1, le=1_000)
+    """Number of episodes to play; default: 30, or one from each point of the protocol's start set."""
+    seed: Seed = 0
+    """Seed of the environment's and the agent's random numbers."""
+    checkpoint: Text | None = Field(
+        default=None, max_length=26, description="Id of a checkpoint of this run; default: the latest."
+    )
+
+
+class ProtocolOut(Schema):
+    """One way to score an agent."""
+
+    id: str = Field(examples=["noop_starts"])
+    """Id of the protocol, which is part of a score's name."""
+    title: str = Field(examples=["no-op starts"])
+    """Name of the protocol in words, for legends and tables."""
+    description: str
+    """How episodes start and end under the protocol."""
+    unavailable: str | None
+    """Why it cannot be used; null if it can."""
+    n_episodes: int = Field(examples=[30])
+    """Number of episodes of an evaluation that names none: 30, or one from each point of its start set."""
+
+
+class Protocols(Schema):
+    """Response of `GET /runs/{id}/evaluations/protocols`."""
+
+    default: str = Field(examples=["noop_starts"])
+    """Id of the protocol of the run's own evaluations."""
+    items: list[ProtocolOut]
+    """Protocols of the run's environment."""
+
+
+class EvaluationOut(Schema):
+    """Scores of one checkpoint."""
+
+    id: Id
+    """Id of the evaluation."""
+    run_id: Id
+    """Id of the run whose checkpoint was evaluated."""
+    attempt: int | None
+    """Number of the attempt whose engine evaluated; null if the evaluation was requested."""
+    requested_at: datetime
+    """When the evaluation was requested or, by an engine, recorded."""
+    protocol: str = Field(examples=["noop_starts"])
+    """Id of the protocol."""
+    n_episodes: int = Field(examples=[30])
+    """Number of episodes."""
+    seed: int
+    """Seed of the environment's and the agent's random numbers."""
+    agent_steps: int = Field(examples=[1_000_000])
+    """Agent steps of the run at the checkpoint."""
+    frames: int = Field(examples=[4_000_000])
+    """Emulator frames of the run at the checkpoint."""
+    wall_time_s: Number = Field(examples=[294.5])
+    """Training time of the run at the checkpoint, in seconds."""
+    checkpoint: str = Field(examples=["a1-s000001000000.pt"])
+    """File name of the checkpoint."""
+    returns: list[Number]
+    """True, unclipped return of each episode; empty until the evaluation has finished."""
+    lengths_frames: list[int]
+    """Emulator frames of each episode; empty until the evaluation has finished."""
+    max_frames: int | None = Field(examples=[18_000])
+    """Emulator frames, no-ops included, after which the protocol ends an episode; null if it does not."""
+    n_at_max_frames: int | None = Field(examples=[0])
+    """Number of episodes that it has ended so; null until the evaluation has finished, if the protocol has no
+    such limit, or if episodes start in the middle of a game."""
+    mean_return: Number = Field(examples=[18.3])
+    """Mean of `returns`; null until the evaluation has finished."""
+    human_normalised_pct: Number
+    """100 (mean return - random) / (human - random); null unless both are published for its protocol and
+    evaluation config."""
+    human_normalised_by: list[PublishedScoreOut]
+    """The published scores of a random agent and of a person by which `human_normalised_pct` is normalised;
+    empty if it is null."""
+    superseded: bool
+    """Whether a later attempt resumed from before the checkpoint."""
+    state: Literal["queued", "running", "done", "failed"]
+    """State of the evaluation."""
+    error: str | None
+    """Why the evaluation failed; null if it did not."""
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, job: Job | None, run: Run) -> "EvaluationOut":
+        """From the rows of the evaluation, of its run and, if requested, of its job."""
+        score = evaluation.mean_return
+        reference = None if score is None else human_reference(run, evaluation.protocol)
+        normalised = None if score is None or reference is None else reference.normalised_pct(score)
+        row = {name: getattr(evaluation, name) for name in cls.model_fields if hasattr(evaluation, name)}
+        state = "done" if evaluation.mean_return is not None or job is None else job.state
+        by = [] if reference is None else [asdict(reference.random), asdict(reference.human)]
+        max_frames, n_at_max_frames = protocols.at_limit(evaluation.protocol, evaluation.lengths_frames)
+        extra = {
+            "max_frames": max_frames,
+            "n_at_max_frames": n_at_max_frames,
+            "human_normalised_pct": normalised,
+            "human_normalised_by": by,
+            "state": state,
+            "error": job.error if job else None,
+        }
+        return cls.model_validate(row | extra)
+
+
+class EvaluationPage(Page):
+    """A page of evaluations."""
+
+    items: list[EvaluationOut]
+    """Evaluations of this page."""

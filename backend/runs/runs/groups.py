@@ -1,0 +1,523 @@
+"""Which runs form a group, which may be compared, and what groups are called.
+
+Runs that differ only in their seed form a group. A longer run belongs to it too, unless its learning rate is
+annealed over its length. Scores may be compared when they were measured in the same way: the same
+environment, protocol and evaluation config.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Any, NamedTuple, TypeVar, cast
+
+from backend.db import Run
+from backend.db.run import is_whole
+from backend.runs.runs.external_spec import is_external, is_seed_name, seed_value
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
+from backend.specs.environments.custom import CustomEnvironment
+from backend.specs.problems import InvalidSpec
+from backend.specs.protocols import environment_settings
+from backend.specs.run import default_config, parse_run_spec
+from backend.specs.run_fields import EXTERNAL
+from backend.specs.states import RunState
+
+T = TypeVar("T")
+
+_LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
+"""Environment settings that affect learning, but neither the scores nor what the agent observes."""
+
+_NAMED_DIFFERENCES = 3
+_MAX_CACHED = 50_000
+"""Maximum number of cached values; the oldest tenth is dropped when the cache is full."""
+_MAX_CACHED_CHARACTERS = 4_000
+"""Maximum length of a specification whose settings are cached; external runs may have many settings."""
+_MISSING = object()
+
+
+class Brief(NamedTuple):
+    """What lists of groups need of a run: its row would take ten times as long to load."""
+
+    id: str
+    revision: int
+    origin: str
+    algorithm: str
+    environment: str
+    group: str | None
+    seed: int
+    state: RunState
+    host: str | None
+    queue: str
+    score: float | None
+    best_return: float | None
+    agent_steps: int
+    step_unit: str
+    parent_id: str | None
+    forked_at_agent_steps: int | None
+    spec_text: str | None = None
+    """Its specification, as the database has it; None: it was not read."""
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Its specification, if it was read; empty if that is damaged."""
+        try:
+            spec = json.loads(self.spec_text or "null")
+        except ValueError:
+            return {}
+        return spec if isinstance(spec, dict) else {}
+
+
+GroupedRun = Run | Brief
+ComputeKeys = Callable[[Sequence[GroupedRun]], Mapping[str, str]]
+"""Computes the group's key of each of these runs, by id."""
+
+ReadSpecs = Callable[[Sequence[Brief]], Iterable[Brief]]
+"""Yields runs with their specifications."""
+
+
+def _as_read(runs: Sequence[Brief]) -> Iterable[Brief]:
+    """The runs whose specifications have been read."""
+    return runs
+
+
+_cache: dict[tuple[str, str], tuple[int, Any]] = {}
+"""By run and name of what is computed: the run's revision, which changes with its spec, and the value."""
+
+
+def compute_once(
+    runs: Sequence[Brief],
+    name: str,
+    compute: Callable[[dict[str, Any]], T],
+    read: ReadSpecs = _as_read,
+    max_characters: int | None = None,
+) -> dict[str, T]:
+    """What follows from each run's specification alone, by the run's id; computed once for each revision.
+
+    Args:
+        runs: the runs.
+        name: name of what is computed.
+        compute: computes the value from the specification.
+        read: yields runs with their specifications; is called with those whose value is not known.
+        max_characters: of a longer specification the value is not kept.
+    """
+    values: dict[str, T] = {}
+    unknown = []
+    for run in runs:
+        revision, value = _cache.get((run.id, name), (None, None))
+        if revision == run.revision:
+            values[run.id] = cast("T", value)
+        else:
+            unknown.append(run)
+    for run in read(unknown) if unknown else ():
+        value = values[run.id] = compute(run.spec)
+        if max_characters is not None and len(run.spec_text or "") > max_characters:
+            continue
+        if len(_cache) >= _MAX_CACHED:
+            for oldest in list(_cache)[: max(1, _MAX_CACHED // 10)]:
+                _cache.pop(oldest, None)  # another thread may have dropped it
+        _cache[run.id, name] = run.revision, value
+    return values
+
+
+def keys_of(runs: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> dict[str, str]:
+    """The group's key of each run, by id. `read` is that of `compute_once`."""
+    briefs = [run for run in runs if isinstance(run, Brief)]
+    keys = compute_once(briefs, "key", group_key, read)
+    return keys | {run.id: group_key(run.spec) for run in runs if not isinstance(run, Brief)}
+
+
+def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings of algorithm and environment; settings that are newer than the run have their defaults.
+
+    How the environment of an external run is set up is not known: the defaults are assumed. Damaged
+    specifications have no settings.
+    """
+    if not is_whole(spec):
+        return {"config": {}, "environment_config": {}}
+    config, environment_config = _defaults_of(spec)
+    if is_external(spec):
+        return {"config": spec["config"], "environment_config": environment_config}
+    return {
+        "config": config | spec["config"],
+        "environment_config": environment_config | spec["environment_config"],
+    }
+
+
+def _defaults_of(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The defaults of the settings of algorithm and environment; an external run's algorithm has none."""
+    if is_external(spec):
+        return _defaults("", spec["environment"], "null")
+    custom = json.dumps(spec.get("custom"), sort_keys=True)
+    return _defaults(spec["algorithm"], spec["environment"], custom)
+
+
+@cache
+def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    described = json.loads(custom)
+    entry = (
+        CustomEnvironment.model_validate(described).environment()
+        if described
+        else ENVIRONMENTS.get(environment)
+    )
+    known = ALGORITHMS.get(algorithm)
+    return (
+        default_config(known, entry) if known and entry else {},
+        entry.config().model_dump(mode="json") if entry else {},
+    )
+
+
+def group_key(spec: dict[str, Any]) -> str:
+    """A hash of algorithm, environment, group, settings and the steps to which the learning rate is annealed:
+    equal for runs that differ in nothing else, such as seed, name, host or limits."""
+    if not is_whole(spec):
+        return "damaged"
+    names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
+    parts = {name: spec.get(name) for name in names} | _measures(spec)
+    configs = configs_of(spec)
+    if is_external(spec):
+        config = {name: value for name, value in spec["config"].items() if not _is_seed(name, value, spec)}
+        details = spec.get("config_details") or {}
+        configs["config"] = {name: json_number(value) for name, value in config.items()}
+        parts["config_details"] = {name: details[name] for name in config if name in details}
+    text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _measures(spec: dict[str, Any]) -> dict[str, Any]:
+    """The return metric and the unit of steps that an external run specifies; empty for other runs."""
+    if not is_external(spec):
+        return {}
+    return {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
+
+
+def _is_seed(name: str, value: Any, spec: dict[str, Any]) -> bool:
+    """Whether a setting is the run's seed: its last name ends in `seed`, and its value is that of the run."""
+    return is_seed_name(name) and seed_value(value) == spec["seed"]
+
+
+def json_number(value: Any) -> Any:
+    """The value with 1.0 as 1: JSON has one type of numbers."""
+    if isinstance(value, list):
+        return [json_number(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Agent steps over which the learning rate falls to 0; empty if it is constant or the run is external."""
+    if is_external(spec) or config.get("learning_rate_schedule") != "linear":
+        return {}
+    return {"annealing_agent_steps": spec.get("annealing_agent_steps") or spec["stop"].get("agent_steps")}
+
+
+def surplus_runs(
+    runs: Iterable[GroupedRun],
+    roots: Mapping[str, str],
+    scored: Collection[str] | None = None,
+    keys: ComputeKeys = keys_of,
+) -> set[str]:
+    """Ids of the runs that are not further samples, because another of their group counts in their place.
+
+    A lineage, which is a run with its forks and theirs, is one sample, whatever the method and the seeds: its
+    runs share the training up to a checkpoint. So are the runs of a deterministic method with equal seeds:
+    they are the same training. Of the runs with a score the one that trained furthest counts, of equals the
+    latest.
+
+    Args:
+        runs: runs of any groups.
+        roots: for each run, the first run of its lineage, which may not be among these: `lineage_roots`.
+        scored: ids of the runs that have the score in question; default: those with a `score`.
+        keys: computes the keys of groups; default: from specifications that have been read.
+    """
+    several = list(runs)
+    if scored is None:
+        scored = {run.id for run in several if run.score is not None}
+    forks = _surplus_by_sample(several, lambda run: roots[run.id], scored, keys)
+    seeds = [run for run in several if run.id not in forks and _is_deterministic(run)]
+    return forks | _surplus_by_sample(seeds, lambda run: run.seed, scored, keys)
+
+
+def _is_deterministic(run: GroupedRun) -> bool:
+    known = ALGORITHMS.get(run.algorithm) if run.origin != EXTERNAL else None
+    return known is not None and known.reproducibility != "none"
+
+
+def _surplus_by_sample(
+    runs: Iterable[GroupedRun],
+    sample: Callable[[GroupedRun], str | int],
+    scored: Collection[str],
+    keys: ComputeKeys,
+) -> set[str]:
+    """Ids of the runs that do not count: in each group and sample, all but the one that trained furthest."""
+    alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
+    for run in runs:
+        alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
+    # Keys of groups take time to compute, and a list may have thousands of runs.
+    several = [similar_runs for similar_runs in alike.values() if len(similar_runs) > 1]
+    key_of = keys([run for similar_runs in several for run in similar_runs]) if several else {}
+    excluded: set[str] = set()
+    for similar_runs in several:
+        ordered = sorted(similar_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
+        # The last run of each group wins: the one that trained furthest.
+        counted = {key_of[run.id]: run.id for run in ordered}
+        excluded |= {run.id for run in similar_runs} - set(counted.values())
+    return excluded
+
+
+def subject(runs: Iterable[GroupedRun]) -> str:
+    """What the runs have in common, as a title."""
+    several = list(runs)
+    kinds = {(run.origin, run.algorithm, run.environment) for run in several}
+    if len(kinds) > 1:
+        return f"{len(several)} runs"
+    origin, algorithm, environment = kinds.pop()
+    if origin == EXTERNAL:
+        title = f"{algorithm} (external)"
+    else:
+        title = ALGORITHMS[algorithm].title if algorithm in ALGORITHMS else algorithm
+    where = ENVIRONMENTS[environment].title if environment in ENVIRONMENTS else environment
+    return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
+
+
+def group_names(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> list[str]:
+    """Names of groups, given one run of each: the runs' field `group`, else their subject, and the settings
+    that differ among groups of equal names.
+
+    `read` is called with the runs of equal names whose settings are not known.
+    """
+    return [_format_label(*label) for label in names_and_differences(firsts, read)]
+
+
+def names_and_differences(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> list[tuple[str, str]]:
+    """The two parts of the names of groups, as in `group_names`.
+
+    `read` is called with the runs of equal names whose settings are not known.
+    """
+    names = [run.group or subject([run]) for run in firsts]
+    counts = Counter(names)
+    alike = [run for run, name in zip(firsts, names, strict=True) if counts[name] > 1]
+    briefs = [run for run in alike if isinstance(run, Brief)]
+    kept = compute_once(briefs, "settings", _own_settings, read, _MAX_CACHED_CHARACTERS)
+    own = {
+        at: kept[run.id] if isinstance(run, Brief) else _own_settings(run.spec)
+        for at, (run, name) in enumerate(zip(firsts, names, strict=True))
+        if counts[name] > 1
+    }
+    settings = set[str]().union(*(of_run.names() for of_run in own.values()))
+    shown = [own[at].all(settings) if at in own else {} for at in range(len(names))]
+    return _pair_with_differences(names, shown)
+
+
+def subject_key(run: Run) -> str:
+    """Equal for runs of one algorithm whose training returns can be compared."""
+    return json.dumps([run.origin, run.algorithm, training_key(run)])
+
+
+def subject_names(firsts: Sequence[Run]) -> list[str]:
+    """Names of subjects, given one run of each: the subject, and the environment's settings that differ."""
+    settings = [configs_of(run.spec)["environment_config"] for run in firsts]
+    return distinguished_names([subject([run]) for run in firsts], settings)
+
+
+def distinguished_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
+    """The names, each with those of its settings that differ among equal names."""
+    return [_format_label(*label) for label in _pair_with_differences(names, settings)]
+
+
+def _pair_with_differences(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The names, each with the settings that differ among equal ones; empty for none."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for name, own in zip(names, settings, strict=True):
+        alike.setdefault(name, []).append(own)
+    differences = {name: iter(_format_differences(several)) for name, several in alike.items()}
+    return [(name, next(differences[name])) for name in names]
+
+
+def _format_differences(settings: Sequence[dict[str, Any]]) -> list[str]:
+    """The settings that differ among these, as text: `_NAMED_DIFFERENCES` of them, more where these would
+    make two look equal."""
+    differing = _find_differences(settings)
+    digits = {key: significant_digits([own.get(key) for own in settings]) for key in differing}
+    listed = [
+        [
+            f"{key} = {f'{value:.{digits[key]}g}' if isinstance(value, float) else value}"
+            for key, value in own.items()
+            if key in differing and value is not None
+        ]
+        for own in settings
+    ]
+    n = _NAMED_DIFFERENCES
+    n_different = len(set(map(tuple, listed)))
+    while len({tuple(values[:n]) for values in listed}) < n_different:
+        n += 1
+    return [", ".join(values[:n]) for values in listed]
+
+
+def significant_digits(values: Iterable[Any]) -> int:
+    """The number of digits at which no two different numbers look equal: three where they suffice."""
+    numbers = {value for value in values if isinstance(value, float)}
+    for digits in range(3, 17):
+        if len({f"{number:.{digits}g}" for number in numbers}) == len(numbers):
+            return digits
+    return 17
+
+
+def _find_differences(settings: Sequence[dict[str, Any]]) -> set[str]:
+    """The names of the settings that are not equal in all of these."""
+    first = settings[0]
+    names = {name for own in settings for name in own}
+    return {
+        name
+        for name in names
+        if any(not _are_equal(own.get(name, _MISSING), first.get(name, _MISSING)) for own in settings[1:])
+    }
+
+
+def _are_equal(value: Any, other: Any) -> bool:
+    """Whether two settings are equal as JSON: 1, "1" and true are three values."""
+    return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
+
+
+def _format_label(name: str, settings: str) -> str:
+    return f"{name} ({settings})" if settings else name
+
+
+class _Settings(NamedTuple):
+    """The settings of a run: defaults, which many runs share, and its own. Small, since many are cached."""
+
+    shown: dict[str, Any]
+    defaults: tuple[dict[str, Any], ...]
+    own: tuple[dict[str, Any], ...]
+    annealing: dict[str, Any]
+
+    def names(self) -> set[str]:
+        """The names of the settings of algorithm and environment."""
+        return set[str]().union(*self.defaults, *self.own)
+
+    def all(self, names: Collection[str]) -> dict[str, Any]:
+        """All of them, in the order of forms; what has the name of a setting of any run is called `of the
+        run`."""
+        settings = {
+            f"{name} of the run" if name in names else name: value for name, value in self.shown.items()
+        }
+        for defaults, own in zip(self.defaults, self.own, strict=True):
+            settings |= defaults | own
+        return settings | self.annealing
+
+
+def _own_settings(spec: dict[str, Any]) -> _Settings:
+    if not is_whole(spec):
+        return _Settings({}, (), (), {})
+    # First, so that the names of groups have them.
+    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
+    sections, defaults = configs_of(spec), _defaults_of(spec)
+    own = tuple(
+        {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
+        for section, known in zip(sections.values(), defaults, strict=True)
+    )
+    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]))
+
+
+def own_protocol(run: Run) -> str | None:
+    """The protocol of a run's own evaluations; None if it has none, or if its environment or algorithm is not
+    known here."""
+    if run.origin == EXTERNAL:
+        return None
+    try:
+        return parse_run_spec(run.spec).evaluation_protocol
+    except InvalidSpec:
+        return None
+
+
+def training_key(run: Run) -> str:
+    """Equal for runs whose training returns can be compared: the same environment, observed alike."""
+    return _scored_as(run.environment, None, configs_of(run.spec)["environment_config"])
+
+
+def evaluation_key(run: GroupedRun, protocol: str | None) -> str:
+    """Equal for runs whose scores under this protocol can be compared.
+
+    Settings of training that the protocol replaces, such as sticky actions, do not count; what the agent
+    sees and does in the evaluation does: observation size, crop, action set, action repeat.
+    """
+    return _scored_as(run.environment, protocol, configs_of(run.spec)["environment_config"])
+
+
+def is_measured_as_published(run: GroupedRun, environment: Environment, protocol: str) -> bool:
+    """Whether the run's scores under this protocol can be compared with published ones of its environment.
+
+    Papers' scores were measured with the papers' settings, which are the defaults.
+    """
+    return run.environment == environment.id and is_specified_as_published(run.spec, environment, protocol)
+
+
+def is_specified_as_published(spec: dict[str, Any], environment: Environment, protocol: str) -> bool:
+    """Whether a run with this specification in this environment is measured as published scores were."""
+    return not unlike_published(configs_of(spec)["environment_config"], environment, protocol)
+
+
+def unlike_published(
+    environment_config: Mapping[str, Any], environment: Environment, protocol: str
+) -> list[str]:
+    """Settings of the environment by which scores cannot be compared with published ones under a protocol."""
+    protocol_settings = environment_settings(protocol)
+    published = environment.config().model_dump(mode="json")
+    return [
+        name
+        for name in sorted(published.keys() | environment_config.keys())
+        if name not in _LEARNING_ONLY
+        and name not in protocol_settings
+        and environment_config.get(name) != published.get(name)
+    ]
+
+
+def published_scores(runs: Sequence[tuple[Run, Collection[str]]]) -> list[PublishedScore]:
+    """Published scores that can be compared with every one of these runs, which are of one environment.
+
+    Args:
+        runs: each with the protocols of its evaluations; a run without evaluations counts with its own
+            protocol, which they will have.
+    """
+    environments = {run.environment for run, _ in runs}
+    environment = ENVIRONMENTS.get(environments.pop()) if len(environments) == 1 else None
+    if environment is None:
+        return []
+    alike = {score.protocol for score in environment.published}
+    for run, used in runs:
+        names: Collection[str | None] = used or {own_protocol(run)}
+        alike &= {name for name in names if name and is_measured_as_published(run, environment, name)}
+    return [score for score in environment.published if score.protocol in alike]
+
+
+class HumanReference(NamedTuple):
+    """The published scores by which scores of one environment and one protocol are normalised."""
+
+    random: PublishedScore
+    """Of a random agent: 0 %."""
+    human: PublishedScore
+    """Of a person: 100 %."""
+
+    def normalised_pct(self, score: float) -> float:
+        """100 (score - random) / (human - random), as in Mnih et al. 2015 and Nair et al. 2015."""
+        return 100 * (score - self.random.score) / (self.human.score - self.random.score)
+
+
+def human_reference(run: Run, protocol: str) -> HumanReference | None:
+    """The references of the run's scores under this protocol.
+
+    None unless a random agent and a person, who scored higher, were measured under it, in the same way.
+    """
+    environment = ENVIRONMENTS.get(run.environment)
+    if environment is None or not is_measured_as_published(run, environment, protocol):
+        return None
+    random, human = (environment.published_score(label, protocol) for label in ("random", "human"))
+    if random is None or human is None or human.score <= random.score:
+        return None
+    return HumanReference(random, human)
+
+
+def _scored_as(environment: str, protocol: str | None, settings: dict[str, Any]) -> str:
+    settings = settings | environment_settings(protocol)
+    counted = {name: value for name, value in settings.items() if name not in _LEARNING_ONLY}
+    return json.dumps([environment, protocol, counted], sort_keys=True)

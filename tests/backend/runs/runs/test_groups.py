@@ -1,0 +1,232 @@
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+
+from backend.db import Run
+from backend.runs.runs import groups
+from backend.runs.runs.groups import (
+    Brief,
+    compute_once,
+    evaluation_key,
+    group_key,
+    group_names,
+    human_reference,
+    surplus_runs,
+)
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.run import parse_run_spec
+from backend.specs.states import RunState
+from tests.support.rows import CARTPOLE
+
+
+def run(**changes: Any) -> Run:
+    spec = parse_run_spec(CARTPOLE | changes)
+    return Run(
+        algorithm=spec.algorithm,
+        environment=spec.environment,
+        group=spec.group,
+        spec=spec.model_dump(mode="json"),
+    )
+
+
+def test_group_name_is_given_name_or_algorithm_and_environment() -> None:
+    (named, plain) = group_names([run(group="wide"), run()])
+    assert named == "wide"
+    assert plain.endswith(" on CartPole")
+
+
+def test_groups_with_same_name_list_differing_settings() -> None:
+    names = group_names([run(config={"n_e": 8}), run(config={"n_e": 16, "t_max": 10}), run(group="other")])
+    common = group_names([run()])[0]
+    assert names == [f"{common} (n_e = 8, t_max = 5)", f"{common} (n_e = 16, t_max = 10)", "other"]
+
+
+def test_group_names_have_as_many_settings_as_distinguish_them() -> None:
+    grid = {"n_e": (8, 16), "t_max": (5, 10), "gamma": (0.9, 0.99), "learning_rate": (0.1, 0.01)}
+    configs = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    names = group_names([run(config=config) for config in configs])
+    assert len(set(names)) == 16
+    assert len(set(group_names([run(config=config) for config in configs[::2]]))) == 8
+    three = group_names([run(config=config) for config in (configs[0], configs[15])])
+    assert {name.count(" = ") for name in names} == {4}
+    assert {name.count(" = ") for name in three} == {3}
+
+
+def test_group_name_ignores_differences_to_other_groups() -> None:
+    rates = [run(group="rates", config={"learning_rate": rate}) for rate in (0.01, 0.1)]
+    names = group_names([*rates, run(environment="ALE/Pong-v5")])
+    assert names[:2] == ["rates (learning_rate = 0.01)", "rates (learning_rate = 0.1)"]
+
+
+def brief(number: int, **changes: Any) -> Brief:
+    row = run(**changes)
+    return Brief(
+        id=f"{changes}{number}",
+        revision=1,
+        origin="callboard",
+        algorithm=row.algorithm,
+        environment=row.environment,
+        group=row.group,
+        seed=number,
+        state=RunState.FINISHED,
+        host=None,
+        queue="cpu",
+        score=None,
+        best_return=None,
+        agent_steps=0,
+        step_unit="agent_steps",
+        parent_id=None,
+        forked_at_agent_steps=None,
+        spec_text=json.dumps(row.spec),
+    )
+
+
+def test_names_need_the_specifications_of_groups_of_equal_names_only_and_once() -> None:
+    changes: list[dict[str, Any]] = [
+        {"config": {"n_e": 8}},
+        {"config": {"n_e": 16, "t_max": 10}},
+        {"group": "other", "config": {"n_e": 4}},
+        {"stop": {"agent_steps": 6_000}, "config": {"learning_rate_schedule": "linear"}},
+        {"environment": "ALE/Pong-v5", "environment_config": {"crop": True}},
+        {"environment": "ALE/Pong-v5"},
+    ]
+    briefs = [brief(number, **change) for number, change in enumerate(changes)]
+    asked: list[str] = []
+
+    def read(lacking: Sequence[Brief]) -> Sequence[Brief]:
+        asked.extend(run.id for run in lacking)
+        return [next(known for known in briefs if known.id == run.id) for run in lacking]
+
+    unread = [run._replace(spec_text=None) for run in briefs]
+    names = group_names(unread, read)
+    assert names == group_names([run(**change) for change in changes])
+    assert asked == [run.id for run in briefs if run.group is None]
+    assert group_names(unread, read) == names
+    assert len(asked) == 5
+    large = [brief(number, group="large", notes="x" * 5_000) for number in (7, 8)]
+    assert group_names(large) == ["large", "large"]
+    assert len({key for key in groups._cache if key[0] in {run.id for run in large}}) == 0  # noqa: SLF001
+
+
+def test_full_cache_drops_its_oldest_values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "_cache", {})
+    monkeypatch.setattr(groups, "_MAX_CACHED", 20)
+    briefs = [brief(number) for number in range(21)]
+    compute_once(briefs, "n_e", len)
+    computed: list[dict[str, Any]] = []
+    compute_once(briefs[2:], "n_e", computed.append)
+    assert not computed
+    compute_once(briefs[:2], "n_e", computed.append)
+    assert len(computed) == 2
+
+
+def annealed(agent_steps: int, **changes: Any) -> Run:
+    return run(stop={"agent_steps": agent_steps}, config={"learning_rate_schedule": "linear"}, **changes)
+
+
+def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_differ() -> None:
+    constant = [run(stop={"agent_steps": steps}) for steps in (3_000, 6_000)]
+    assert len({group_key(run.spec) for run in constant}) == 1
+    linear = [annealed(3_000), annealed(6_000), annealed(6_000, annealing_agent_steps=3_000)]
+    keys = [group_key(run.spec) for run in linear]
+    assert keys[0] == keys[2] != keys[1]
+    short, long = group_names(linear[:2])
+    assert short.endswith("(annealing_agent_steps = 3000)")
+    assert long.endswith("(annealing_agent_steps = 6000)")
+    assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0"}
+
+
+PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}
+
+
+def test_human_normalised_score_is_that_of_the_protocol() -> None:
+    # Nair et al. 2015, null-op starts: random -20.7, human 9.3, and DQN 18.9, normalised to 132.
+    nair = human_reference(run(**PONG), "noop_starts_5min")
+    assert nair is not None
+    assert nair.normalised_pct(18.9) == pytest.approx(132)
+    assert nair.normalised_pct(-20.7) == 0
+    # DQN Zoo, no-op starts of at most 30 minutes: random -20.7, human 14.6.
+    longer = human_reference(run(**PONG), "noop_starts")
+    assert longer is not None
+    assert {longer.random.protocol, longer.human.protocol} == {"noop_starts"}
+    assert longer.normalised_pct(14.6) == pytest.approx(100)
+
+
+def test_every_score_is_normalised_by_references_of_its_own_protocol() -> None:
+    references = Counter(
+        protocol
+        for environment in ENVIRONMENTS.values()
+        for protocol in {score.protocol for score in environment.published}
+        if (reference := human_reference(run(environment=environment.id), protocol)) is not None
+        and {reference.random.protocol, reference.human.protocol} == {protocol}
+    )
+    # From human starts the person of Nair et al. 2015 is below the random agent in Video Pinball.
+    assert references == {"noop_starts": 57, "noop_starts_5min": 49, "human_starts": 48}
+
+
+@pytest.mark.parametrize(
+    ("changes", "protocol"),
+    [
+        (PONG, "random_seeds"),
+        (PONG, "sticky_actions_30min"),
+        (PONG, "noop_starts_5min_greedy"),
+        (PONG, "noop_starts_9000_frames"),
+        (PONG | {"environment_config": {"crop": True}}, "noop_starts_5min"),
+        ({"environment": "ALE/Atlantis2-v5"}, "noop_starts_5min"),
+        ({}, "plain"),
+    ],
+)
+def test_score_measured_in_another_way_has_no_human_normalised_value(
+    changes: dict[str, Any], protocol: str
+) -> None:
+    assert human_reference(run(**changes), protocol) is None
+
+
+def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> None:
+    """PostgreSQL stores the settings of an environment that is not known here in an order of its own."""
+    runs = [run(), run(environment="ALE/Pong-v5")]
+    for created, settings in zip(runs, ({"width": 3, "depth": 5}, {"depth": 5, "width": 3}), strict=True):
+        created.environment = "Custom/Gone-v0"
+        created.spec = created.spec | {"environment": created.environment, "environment_config": settings}
+    assert evaluation_key(runs[0], "plain") == evaluation_key(runs[1], "plain")
+    runs[1].spec = runs[1].spec | {"environment_config": {"depth": 3, "width": 5}}
+    assert evaluation_key(runs[0], "plain") != evaluation_key(runs[1], "plain")
+
+
+def numbered(runs: list[Run], agent_steps: tuple[int, ...]) -> dict[str, str]:
+    """Name the runs 0, 1, ... and return the roots of runs without forks."""
+    for at, (member, steps) in enumerate(zip(runs, agent_steps, strict=True)):
+        member.id, member.origin, member.seed, member.agent_steps = (
+            f"{at}",
+            "callboard",
+            member.spec["seed"],
+            steps,
+        )
+    return {run.id: run.id for run in runs}
+
+
+def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
+    runs = [run(seed=seed) for seed in (0, 0, 0, 1)] + [run(seed=0, config={"n_e": 8})]
+    roots = numbered(runs, (500, 900, 900, 100, 100))
+    assert surplus_runs(runs, roots) == {"0", "1"}, "the furthest counts, of equals the latest"
+    runs[0].score = 1.0
+    assert surplus_runs(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
+    assert surplus_runs(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
+    for member in runs:
+        member.algorithm = "a3c"  # actors race: two runs of one seed differ
+    assert surplus_runs(runs, roots) == set()
+
+
+@pytest.mark.parametrize("algorithm", ["paac", "a3c"])
+def test_a_run_and_its_forks_are_one_sample_whatever_method_and_seed(algorithm: str) -> None:
+    shared = {"algorithm": algorithm}
+    runs = [run(seed=seed, **shared) for seed in range(5)] + [run(seed=9, config={"gamma": 0.9}, **shared)]
+    roots = numbered(runs, (100, 300, 200, 50, 50, 400))
+    # 1 and 2 are forks of 0, and 4 is a fork of a run that is not among these; 5 has other settings.
+    roots |= {"1": "0", "2": "0", "4": "x", "5": "0"}
+    assert surplus_runs(runs, roots) == {"0", "2"}
+    assert surplus_runs(runs[2:], roots | {"3": "x"}) == {"3"}, "two forks whose parent is not shown"

@@ -27,7 +27,6 @@ from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environ
 from backend.specs.events import ProvenanceEvent, StartedEvent
 from backend.specs.run import RunSpec
 from tests.support import custom_environment
-from tests.support.databases import ON_SQLITE_FIRST
 from tests.support.engine_process import logged
 from tests.support.rows import add_host, make_run
 from tests.support.waiting import PATIENCE_S, until
@@ -421,7 +420,6 @@ class _DeadServer(EngineServer):
         raise EngineServerError("it ended with status 7")
 
 
-@ON_SQLITE_FIRST
 @pytest.mark.parametrize("why", ["gpu", "custom", "dead"])
 def test_engine_that_is_not_forked_has_the_reason_in_its_log(
     context: Context, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
@@ -461,7 +459,6 @@ def test_engine_that_is_not_forked_has_the_reason_in_its_log(
     assert server.pid is None
 
 
-@ON_SQLITE_FIRST
 def test_supervised_engine_is_forked(context: Context, engine: Engine, server: EngineServer) -> None:
     add_host(engine, "a")
     config = {"n_e": 4, "n_w": 1, "evaluation_episodes": 0}
@@ -477,7 +474,6 @@ def test_supervised_engine_is_forked(context: Context, engine: Engine, server: E
     assert [line["not_forked"] for line in lines if line["event"] == "engine.started"] == [None]
 
 
-@ON_SQLITE_FIRST
 def test_run_can_be_stopped_while_the_server_loads(
     context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,7 +176,9 @@ def _provider(settings: Settings) -> "Provider | None":
 def find_resources() -> dict[str, APIRouter]:
     """The router of each resource, by the name of its package, which has an `endpoints.py`."""
     backend = Path(__file__).parent
-    folders = {path.parent.name: path.parent for path in backend.rglob("endpoints.py")}
+    # Of a wing, or of a folder in one. Other routers are included by name: they are below other addresses.
+    paths = (*backend.glob("*/endpoints.py"), *backend.glob("*/*/endpoints.py"))
+    folders = {path.parent.name: path.parent for path in paths}
     order = (*_FIRST, *sorted(folders.keys() - set(_FIRST)))
     packages = {name: ".".join(folders[name].relative_to(backend).parts) for name in order}
     return {name: import_module(f"backend.{package}.endpoints").router for name, package in packages.items()}

@@ -501,7 +501,7 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
         if axes.smoothing == "ema":
             smooth = average_over_x(values, x, scale, *ends)
         else:
-            # Of the whole series, so that a whole line and its tail alone have the same values.
+            # Of the whole series: a whole line and its tail alone have the same values, but for rounding.
             windows = average_windows(values, x, scale, *ends, value_origin=plan.mean_value)
             smooth = windows.mean
             drawn = (windows.x, windows.drawn, windows.deviation, windows.n)

@@ -524,7 +524,7 @@ def test_text_that_a_spreadsheet_would_execute_is_a_text_in_the_csv_and_as_given
     assert {of_cell(label).partition(" (")[0].partition(",")[0] for label in labels} >= {"-1+1", "@a", "'=b"}
 
 
-NUMBERS = Path(__file__).parents[3] / "frontend" / "src" / "lib" / "numbers.json"
+NUMBERS = Path(__file__).parents[4] / "frontend" / "src" / "lib" / "numbers.json"
 """Numbers with the texts that Plotly has for them, those of tables, and those of axes where they differ."""
 
 

@@ -8,7 +8,7 @@ import pytest
 from backend.analysis.figures.palette import Theme
 from backend.analysis.figures.theme import muted, template
 
-STYLES = Path(__file__).parents[3] / "frontend/src/styles/global.css"
+STYLES = Path(__file__).parents[4] / "frontend/src/styles/global.css"
 
 
 def _colours(theme: Theme) -> dict[str, str]:

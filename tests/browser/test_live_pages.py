@@ -137,6 +137,7 @@ def test_live_page_sends_at_most_two_requests_per_second(page: Page, script: htt
     assert len(sent) <= MAX_REQUESTS_PER_S * LIVE_S, sent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [390, pytest.param(320, marks=pytest.mark.long)])
 def test_search_on_a_phone_has_room_beside_the_state_of_an_interrupted_connection(
     service_page: Page, sqlite_service: RunningService, width: int

@@ -126,6 +126,7 @@ def test_breakout_played_by_keys_is_recorded_and_simulated_again_to_the_same_scr
     until(lambda: script.get(f"/api/v1/recordings/{recording['id']}").status_code == 404)
 
 
+@pytest.mark.long
 def test_space_fires_after_a_button_was_clicked_and_presses_one_that_the_keyboard_has_focused(
     page: Page,
 ) -> None:

@@ -56,6 +56,7 @@ def test_replay_of_a_value_method_shows_q_values(
     page.wait_for_url("**/play?environment=CartPole-v1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), pytest.param(1920, 1080, marks=pytest.mark.long)])
 def test_video_is_as_high_as_the_window_allows_with_the_panels_beside_it(
     service_page: Page, sqlite_service: RunningService, tmp_path: Path, width: int, height: int

@@ -95,6 +95,7 @@ def test_one_timeline_controls_videos_of_different_lengths(
     page.wait_for_function(f"() => ({TIMES})().every(at => at > 0.1 && at < 4)")
 
 
+@pytest.mark.long
 def test_keys_seek_play_and_set_the_speed_of_all_videos(
     service_page: Page, sqlite_service: RunningService, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_invalid_field_shows_its_error_while_typing(
     assert _n_runs(script) == before
 
 
+@pytest.mark.long
 def test_run_without_a_bound_is_rejected(page: Page, script: httpx.Client) -> None:
     before = _n_runs(script)
     page.goto("/new")
@@ -71,6 +72,7 @@ def test_error_of_the_service_is_shown_at_its_field(page: Page, script: httpx.Cl
     expect(page.get_by_role("region", name="Network").get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_invalid_filter_is_reported_and_can_be_cleared(page: Page) -> None:
     page.goto("/?q=score%3E%3E")
     expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("score")
@@ -92,6 +94,7 @@ def test_missing_run_and_unknown_url_show_not_found(page: Page) -> None:
     expect(page.get_by_text("There is nothing at this address. It may be mistyped")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "message"),
     [

@@ -7,8 +7,9 @@ Draws mutants by seed from the modules, by default those of methods, evaluation 
 source. The tests in the mirrored folders run once, with the lines that each reaches: those of `make test`
 without a browser, PostgreSQL or training to a score. Then, for each mutant, those run that reach its
 statement, the quickest first, until one fails; with `--long`, for those left, the tests marked `long` too.
-Results are added to a file as they come; a later call continues there. `--again` runs what died in earlier
-results, the test that failed there first, and prints what no test notices now.
+Results are added to a file as they come; a later call on the same source continues there, with the tests
+measured beside it. `--again` runs what died in earlier results, the test that failed there first, and prints
+what no test notices now; where a file has another name since, change it in those results.
 """
 
 import argparse

@@ -1,10 +1,12 @@
 """Tests against mutants: which lines each test reaches, and which test fails with a mutant."""
 
+import ctypes
 import gc
 import json
 import os
 import resource
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -37,8 +39,9 @@ IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"
 """Libraries that are imported before pytest starts."""
 PYTEST = ("-q", "-s", "-p", "no:cacheprovider", "--timeout=120", "-W", IMPORTED)
 RUNNING_TEST = "CALLBOARD_MUTANTS_TEST"
-MARK = "CALLBOARD_MUTANTS_OF"
-"""Environment variables of what tests start: the id of the test, and the process of the campaign."""
+"""Environment variable of what a test starts: its id."""
+PR_SET_CHILD_SUBREAPER = 36
+"""Of Linux."""
 
 
 class Outcome(NamedTuple):
@@ -65,44 +68,40 @@ Tests = dict[str, Reach]
 
 
 def forked(work: Callable[[TextIO], None], *, silent: bool = True, max_s: float | None = None) -> str:
-    """What the work, done in a process of its own, writes to a pipe, or how that process died. It is killed
-    if it has written nothing after `max_s`, and so is afterwards what it has started and not ended."""
-    read, write = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of threads that libraries have started
-        pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(read)
-            os.environ[MARK] = str(os.getppid())
-            if silent:
-                nothing = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nothing, 1)
-                os.dup2(nothing, 2)
-            with os.fdopen(write, "w") as pipe:
-                work(pipe)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        if not select([pipe], [], [], max_s)[0]:
+    """What the work, done in a process of its own, writes to a file, or how that process died. It is killed
+    after `max_s`, and then whatever it has started and not ended."""
+    # What outlives its parent becomes a child of this process.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    with tempfile.TemporaryFile("w+") as answer:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of threads that libraries have started
+            pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                if silent:
+                    nothing = os.open(os.devnull, os.O_WRONLY)
+                    os.dup2(nothing, 1)
+                    os.dup2(nothing, 2)
+                work(answer)
+                answer.flush()
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        end = os.pidfd_open(pid)
+        if not select([end], [], [], max_s)[0]:
             os.kill(pid, SIGKILL)
-        text = pipe.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    _kill_left()
-    return text or (f"exit status {status}" if status else "")
-
-
-def _kill_left() -> None:
-    me = psutil.Process()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process != me and process.environ().get(MARK) == str(me.pid):
+        os.close(end)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        left = psutil.Process().children(recursive=True)
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
+        psutil.wait_procs(left)
+        answer.seek(0)
+        return answer.read() or (f"exit status {status}" if status else "")
 
 
 def _enter(folder: Path) -> None:
@@ -146,7 +145,7 @@ def measured_tests(
     """The tests in these paths and the lines of the sources that each runs, in processes that it starts too;
     from the file if it exists."""
 
-    def measure(pipe: TextIO) -> None:
+    def measure(answer: TextIO) -> None:
         _enter(folder)
         files = {source: str(folder / source) for source in sources}
         settings = folder / "mutants.coveragerc"
@@ -167,7 +166,7 @@ def measured_tests(
                 for name in names:
                     if name in measuring.tests:
                         measuring.tests[name].lines.setdefault(source, []).append(line)
-        json.dump({name: vars(test) for name, test in measuring.tests.items()}, pipe)
+        json.dump({name: vars(test) for name, test in measuring.tests.items()}, answer)
 
     if not kept.exists():
         text = forked(measure, silent=False)
@@ -230,12 +229,12 @@ class Campaign:
     def run_in_files(self, mutants: Sequence[Mutant]) -> None:
         """Run these, in processes that import the changed file."""
 
-        def work(names: Sequence[str], pipe: TextIO) -> None:
+        def work(names: Sequence[str], answer: TextIO) -> None:
             _enter(self.folder)
             failures = _Failures()
             status = pytest.main([*PYTEST, "-x", *names], plugins=[failures])
             if status != pytest.ExitCode.OK:
-                pipe.write(failures.ids[0] if failures.ids else "the import of its module")
+                answer.write(failures.ids[0] if failures.ids else "the import of its module")
 
         for mutant in mutants:
             self.run(mutant, work)
@@ -249,11 +248,11 @@ class Campaign:
             return
         max_s = MAX_START_S + 3 * round(sum(self.tests[name].time_s for name in names))
 
-        def limited(pipe: TextIO) -> None:
+        def limited(answer: TextIO) -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (max_s, max_s + 5))
             sys.dont_write_bytecode = True
             os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-            work(names, pipe)
+            work(names, answer)
 
         file = self.folder / mutant.path
         source, times = file.read_bytes(), file.stat()
@@ -330,7 +329,7 @@ class _Loop(_Failures):
         pairs: Sequence[tuple[FunctionType, CodeType]],
         items: Mapping[str, pytest.Item],
         names: Sequence[str],
-        pipe: TextIO,
+        answer: TextIO,
     ) -> None:
         for function, code in pairs:
             function.__code__ = code
@@ -338,5 +337,5 @@ class _Loop(_Failures):
             item = items[name]
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following and items[following])
             if self.ids:
-                pipe.write(self.ids[0])
+                answer.write(self.ids[0])
                 return

@@ -12,7 +12,7 @@ PYTEST := $(BIN)/pytest
 # Tests talk to servers on this machine past any proxy, and read times in UTC.
 export NO_PROXY := 127.0.0.1,localhost$(addprefix $(comma),$(or $(NO_PROXY),$(no_proxy)))
 export no_proxy := $(NO_PROXY)
-quick test test-long check coverage: export TZ := UTC
+quick test test-long check coverage mutants: export TZ := UTC
 # Processes that the tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -145,7 +145,7 @@ killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs
 papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours, in papers/; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)
 
-mutants: $(VENV)/.ready-dev ## by hand, an hour: which of 300 small errors in the engine no unit test notices; options in ARGS
+mutants: $(VENV)/.ready-dev ## by hand, an hour or two: which of 300 small errors in the engine no test notices; other modules by ARGS="--modules …"
 	$(BIN)/python -m tests.campaigns.mutants $(ARGS)
 
 looks: $(VENV)/.ready-dev frontend/dist/index.html site/index.html chromium ## by hand, minutes: screenshots of every page in both themes; folder and widths in ARGS

@@ -1,34 +1,30 @@
-"""Which small errors in methods, evaluation and scoring no unit test notices.
+"""Which small errors in Python modules no test notices.
 
-    python -m tests.campaigns.mutants [--number 300] [--seed 16] [--results mutants.jsonl] [--contract]
+    python -m tests.campaigns.mutants [--modules PATTERN ...] [--number 300] [--seed 16] [--long]
+    python -m tests.campaigns.mutants --again BEFORE [--results AFTER]
 
-Draws mutants by seed from the modules below, in a copy of the source, in random order. The units run once,
-with the lines that each of them reaches; then, for each mutant, those that reach its statement, the quickest
-first, until one fails. A mutant inside a function is put into the loaded modules of a forked process, which
-saves the start. One outside of functions runs in a process that imports the changed file; so do, with
-`--contract`, those that no unit has noticed, with the contract test of an algorithm that runs them. Results
-are added to a file as they come; a later call continues there.
+Draws mutants by seed from the modules, by default those of methods, evaluation and scoring, in a copy of the
+source. The tests in the mirrored folders run once, with the lines that each reaches: those of `make test`
+without a browser, PostgreSQL or training to a score. Then, for each mutant, those run that reach its
+statement, the quickest first, until one fails; with `--long`, for those left, the tests marked `long` too.
+Results are added to a file as they come; a later call on the same source continues there, with the tests
+measured beside it. `--again` runs what died in earlier results, the test that failed there first, and prints
+what no test notices now; where a file has another name since, change it in those results.
 """
 
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-from tests.campaigns.mutants.drawing import Mutant, drawn
-from tests.campaigns.mutants.running import (
-    OPTIONS,
-    PYTEST,
-    Outcome,
-    chosen,
-    measured_tests,
-    run_in_files,
-    run_in_functions,
-)
+from tests.campaigns.mutants.drawing import Mutant, drawn, mutants_of
+from tests.campaigns.mutants.running import GATE, LONG, Campaign, Outcome, measured_tests
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = (
@@ -41,76 +37,39 @@ MODULES = (
     "backend/specs/environments/base.py",
     "backend/runs/runs/groups.py",
 )
-TESTS = (
-    "tests/workers/engine/methods",
-    "tests/workers/engine/training/test_evaluation.py",
-    "tests/workers/engine/training/test_evaluation_loop.py",
-    "tests/workers/engine/training/test_training.py",
-    "tests/workers/engine/training/test_resumes.py",
-    "tests/workers/engine/nn/test_policies.py",
-    "tests/workers/engine/envs/test_atari.py",
-    "tests/backend/specs/test_protocols.py",
-    "tests/backend/runs/runs/test_groups.py",
-)
-LIBRARIES = ("torch", "numba", "gymnasium", "ale_py", "cv2", "sqlalchemy")
-"""Imported before processes are forked."""
-COPIED = (
-    "backend",
-    "workers",
-    "callboard_environments",
-    "tests",
+LIBRARIES = (
+    "torch",
+    "numba",
+    "gymnasium",
+    "ale_py",
+    "cv2",
     "alembic",
-    "docs",
-    "README.md",
-    "pyproject.toml",
+    "fastapi",
+    "httpx",
+    "uvicorn",
+    "celery",
 )
+"""Imported before processes are forked."""
 
 
 def copied(folder: Path) -> Path:
     """A copy of the source, in which a file may be changed."""
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "dist"))
-        else:
-            shutil.copy2(source, folder / name)
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():  # else it is deleted, and not yet in the index
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
     return folder
 
 
+def mirrored(path: str) -> str:
+    """The folder of tests for a module: that of the same name, or else that of a folder above."""
+    folders = (Path("tests") / folder for folder in Path(path).parents)
+    return str(next(folder for folder in folders if (ROOT / folder).is_dir()))
+
+
 SURVIVED, UNREACHED = Outcome("survived"), Outcome("unreached")
-CONTRACTS = [
-    f"tests/workers/engine/test_contract.py::{test}"
-    for test in (
-        "test_algorithm_trains_is_evaluated_changes_settings_and_stops",
-        "test_resumed_algorithm_has_the_state_and_the_policy_of_its_checkpoint",
-        "test_checkpoint_of_algorithm_names_each_parameter_and_has_them_once",
-        "test_algorithm_fails_on_nan_and_its_checkpoints_stay_finite",
-    )
-]
-METHODS = "workers/engine/methods/"
-SHARED = ["paac", "dqn"]
-"""What trains by the modules outside of the methods' packages."""
-
-
-def contracts(mutant: Mutant) -> list[str]:
-    """Ids of the contract tests that may run its code."""
-    if not mutant.path.startswith("workers/"):
-        return []
-    module = Path(mutant.path)
-    if module.parents[1] != Path(METHODS):
-        names = SHARED
-    else:
-        # As the registry finds them, but without an import: the copies with mutants are imported later.
-        declaring = [
-            path.stem for path in sorted((ROOT / module.parent).glob("*.py")) if declares_method(path)
-        ]
-        names = [module.stem] if module.stem in declaring else declaring
-    return [f"{contract}[{name}]" for contract in CONTRACTS for name in names]
-
-
-def declares_method(path: Path) -> bool:
-    """Whether a module is an algorithm's, whose id is its name."""
-    return "\nMETHOD = " in path.read_text("utf-8")
 
 
 class Results:
@@ -128,52 +87,86 @@ class Results:
     def add(self, mutant: Mutant, outcome: Outcome) -> None:
         """Store and print one."""
         with self._path.open("a") as file:
-            file.write(json.dumps({"mutant": key(mutant)} | outcome._asdict()) + "\n")
+            entry = {"mutant": mutant.key, "line": mutant.line} | outcome._asdict()
+            file.write(json.dumps(entry) + "\n")
         sys.stdout.write(f"{outcome.state}: {mutant} {outcome.by}\n")
         sys.stdout.flush()
 
-    def add_contract(self, mutant: Mutant, outcome: Outcome) -> None:
-        """Store what the contract test, after the units, has found."""
-        self.add(mutant, outcome if outcome.state == "killed" else Outcome("survived", "units, contract"))
+    def add_long(self, mutant: Mutant, outcome: Outcome) -> None:
+        """Store what the long tests, after the others, have shown."""
+        states = (outcome.state, self.read()[mutant.key].state)
+        state = next(state for state in ("killed", "survived", "unreached") if state in states)
+        self.add(mutant, Outcome(state, outcome.by or "long tests too"))
+
+    def left(self, mutants: Iterable[Mutant]) -> list[Mutant]:
+        """Those without an outcome."""
+        done = self.read()
+        return [mutant for mutant in mutants if mutant.key not in done]
+
+    def left_by_gate(self, mutants: Iterable[Mutant]) -> list[Mutant]:
+        """Those that no test has noticed, without the long ones."""
+        done = self.read()
+        return [mutant for mutant in mutants if done[mutant.key] in (SURVIVED, UNREACHED)]
 
 
-def key(mutant: Mutant) -> str:
-    """Identifies it within the same source."""
-    return f"{mutant.path}:{mutant.start}-{mutant.end}: {mutant.old} -> {mutant.new}"
+def killed(before: Iterable[tuple[str, Outcome]]) -> list[Mutant]:
+    """The mutants that died in earlier results, as far as this source has them."""
+    keys = [key for key, outcome in before if outcome.state == "killed"]
+    paths = sorted({key.partition(":")[0] for key in keys})
+    every = {
+        mutant.key: mutant for path in paths if (ROOT / path).exists() for mutant in mutants_of(ROOT, path)
+    }
+    for key in keys:
+        if key not in every:
+            sys.stdout.write(f"no longer in the source: {key}\n")
+    return [every[key] for key in keys if key in every]
 
 
 def main() -> None:
     """Draw, run, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--modules", nargs="+", default=MODULES, metavar="PATTERN")
+    parser.add_argument("--tests", nargs="+", metavar="PATH", help="instead of the mirrored folders")
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=16)
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"))
-    parser.add_argument("--contract", action="store_true", help="then the contract test, for those left")
+    parser.add_argument("--long", action="store_true", help="then the tests marked `long`, for those left")
+    parser.add_argument(
+        "--again", type=Path, metavar="RESULTS", help="what died in these, in place of a draw"
+    )
     options = parser.parse_args()
-    paths = sorted({str(p.relative_to(ROOT)) for pattern in MODULES for p in ROOT.glob(pattern)})
-    mutants, n_all = drawn(ROOT, paths, options.number, options.seed)
-    sys.stdout.write(f"{len(mutants)} of {n_all} mutants, seed {options.seed}\n")
-    results = Results(options.results.resolve())
-    kept = options.results.resolve().with_suffix(".tests.json")
-
-    def left() -> list[Mutant]:
-        done = results.read()
-        return [mutant for mutant in mutants if key(mutant) not in done]
-
+    before = Results(options.again).read() if options.again else {}
+    if options.again:
+        mutants = killed(before.items())
+        paths = sorted({mutant.path for mutant in mutants})
+        sys.stdout.write(f"{len(mutants)} mutants that died in {options.again}\n")
+    else:
+        paths = sorted({str(p.relative_to(ROOT)) for pattern in options.modules for p in ROOT.glob(pattern)})
+        mutants, n_all = drawn(ROOT, paths, options.number, options.seed)
+        sys.stdout.write(f"{len(mutants)} of {n_all} mutants, seed {options.seed}\n")
+    places = options.tests or sorted({mirrored(path) for path in paths})
+    file = options.results.resolve()
+    results = Results(file)
     for library in LIBRARIES:
         import_module(library)
+    first = {key: outcome.by for key, outcome in before.items()}
     with tempfile.TemporaryDirectory(prefix="callboard-mutants-") as name:
         folder = copied(Path(name))
-        tests = measured_tests(folder, TESTS, paths, kept)
-        run_in_functions(folder, TESTS, tests, [mutant for mutant in left() if mutant.function], results.add)
-        run_in_files(folder, lambda mutant: chosen(tests, mutant), left(), results.add, *OPTIONS)
-        if options.contract:
-            done = results.read()
-            left_by_units = [mutant for mutant in mutants if done[key(mutant)] in (SURVIVED, UNREACHED)]
-            run_in_files(folder, contracts, left_by_units, results.add_contract, *PYTEST, "--timeout=300")
+        tests = measured_tests(folder, places, GATE, paths, file.with_suffix(".tests.json"))
+        campaign = Campaign(folder, tests, first, results.add)
+        campaign.run_in_functions([mutant for mutant in results.left(mutants) if mutant.function])
+        campaign.run_in_files(results.left(mutants))
+        if options.long:
+            tests = measured_tests(folder, places, LONG, paths, file.with_suffix(".long.json"))
+            campaign = Campaign(folder, tests, first, results.add_long)
+            campaign.run_in_files(results.left_by_gate(mutants))
     outcomes = results.read()
-    states = Counter(outcomes[key(mutant)].state for mutant in mutants)
+    states = Counter(outcomes[mutant.key].state for mutant in mutants)
     sys.stdout.write(", ".join(f"{n} {state}" for state, n in states.most_common()) + "\n")
+    if options.again:
+        for mutant in mutants:
+            if outcomes[mutant.key].state != "killed":
+                sys.stdout.write(f"died before: {mutant} {before[mutant.key].by}\n")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 import ast
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
@@ -48,6 +49,13 @@ class Mutant:
     """Lines of the statement that it is in, without the body of that."""
     function: str
     """Qualified name of the outermost function around it; empty at the level of a module or class."""
+    number: int = 0
+    """Among the same changes in the same function, in the order of the text."""
+
+    @property
+    def key(self) -> str:
+        """Identifies it in every state of the source in which its function has the same such changes."""
+        return f"{self.path}: {self.function}: {self.old} -> {self.new} ({self.number})"
 
     def applied(self, source: bytes) -> bytes:
         """The file with the change."""
@@ -215,12 +223,15 @@ def mutants_of(root: Path, path: str) -> Iterator[Mutant]:
     source = (root / path).read_bytes()
     sites = _Sites(path, source)
     sites.visit(ast.parse(source))
+    numbers: Counter[tuple[str, str, str]] = Counter()
     for mutant in sorted(set(sites.found)):
         try:
             compile(mutant.applied(source), path, "exec", dont_inherit=True)
         except SyntaxError:
             continue
-        yield mutant
+        change = (mutant.function, mutant.old, mutant.new)
+        numbers[change] += 1
+        yield replace(mutant, number=numbers[change])
 
 
 def drawn(root: Path, paths: Sequence[str], n: int, seed: int) -> tuple[list[Mutant], int]:

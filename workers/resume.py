@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from backend.coordination import claims
 from backend.coordination.claims import Claim
 from backend.coordination.context import Context
-from backend.db import Checkpoint, Episode, Run, Video
+from backend.db import Checkpoint, Run
 from backend.platform.artifacts import ArtifactKind
 from backend.runs.checkpoints import service as checkpoints
 from backend.runs.runs import service as runs
@@ -151,39 +151,15 @@ def fetch(context: Context, checkpoint: Checkpoint) -> Path | None:
 
 
 def fetch_into(
-    context: Context, owner_id: str, kind: ArtifactKind, file: str, sha256: str, folder: Path
+    context: Context, owner_id: str, kind: ArtifactKind, file: str, sha256: str | None, folder: Path
 ) -> bool:
-    """Get a file from the artifact store into a folder of its own; return whether it is intact."""
+    """Get a file from the artifact store into a folder of its own; return whether its checksum is `sha256`;
+    with None any content is accepted."""
     try:
-        return file_sha256(context.store.get(owner_id, kind, file, folder)) == sha256
+        local = context.store.get(owner_id, kind, file, folder)
     except FileNotFoundError:
         return False
-
-
-def fetch_replay(context: Context, episode: Episode) -> Path | None:
-    """The episode's replay on this host, fetched from the artifact store if needed; None unless intact."""
-    return _fetch(context, episode.run_id, "replays", episode.replay, episode.replay_sha256)
-
-
-def fetch_rendered_video(context: Context, episode: Episode) -> Path | None:
-    """The episode's rendered video, on this host; None unless intact, or if it is not rendered."""
-    if episode.video is None:
-        return None
-    return _fetch(context, episode.run_id, "videos", episode.video, episode.video_sha256)
-
-
-def fetch_uploaded_video(context: Context, video: Video) -> Path | None:
-    """A video that a script has uploaded, on this host; None unless intact, or if it is deleted."""
-    if video.sent is None:
-        return None
-    return _fetch(context, video.run_id, "videos", video.sent, video.sent_sha256)
-
-
-def fetch_encoded_video(context: Context, video: Video) -> Path | None:
-    """The encoded form of a video that a script has sent, on this host; None unless intact."""
-    if video.video is None:
-        return None
-    return _fetch(context, video.run_id, "videos", video.video, video.video_sha256)
+    return sha256 is None or file_sha256(local) == sha256
 
 
 def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> Path | None:

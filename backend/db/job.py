@@ -13,8 +13,14 @@ VIDEO = "video"
 THUMBNAIL = "thumbnail"
 """Kind of the job that renders an episode's thumbnail."""
 
+ENCODE = "encode"
+"""Kind of the job that encodes a video that a script has sent."""
+
 VIDEO_THUMBNAIL = "video_thumbnail"
-"""Kind of the job that takes the thumbnail of a video that a script has sent: any host can."""
+"""Kind of the job that takes the thumbnail of a video that a script has sent."""
+
+VERIFICATION = "start_set"
+"""Kind of the job that verifies a start set by replay."""
 
 GAME = "game"
 """Kind of the job that renders the video of a recorded game."""
@@ -33,10 +39,7 @@ OF_EPISODES = (VIDEO, THUMBNAIL)
 
 
 class Job(Base):
-    """One job, claimed like a run: `video` or `thumbnail` of an episode, `evaluation` of a checkpoint,
-    `encode` or `video_thumbnail` of a video that a script has sent, `start_set`, which verifies a start set,
-    `game`, the video of a recorded game, `branch`, which plays continuations of an episode, or `saliency`, a
-    map of a decision."""
+    """One job, claimed like a run. The `job.py` of its target's resource declares its kind."""
 
     __tablename__ = "jobs"
     __table_args__ = (UniqueConstraint("kind", "target_id"),)

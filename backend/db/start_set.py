@@ -8,9 +8,6 @@ from sqlalchemy.orm import Mapped, mapped_column
 from backend.db.base import Base
 from backend.specs.run_fields import MAX_ENVIRONMENT
 
-VERIFICATION = "start_set"
-"""Kind of the job that verifies a start set by replay."""
-
 
 class StartSet(Base):
     """One version of a start set. A deleted one keeps its row, so that its number never names another."""

@@ -307,7 +307,7 @@ requests.recv(1)
 
 WITHOUT_PROCESSES = """
 import errno, os, sys
-from workers.engine.__main__ import main
+from workers.engine.commands import main
 fork, calls = os.fork, []
 def fail_last():
     calls.append(None)
@@ -320,7 +320,7 @@ sys.exit(main())
 
 WITH_THREAD = """
 import sys, threading
-from workers.engine.__main__ import main
+from workers.engine.commands import main
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 sys.exit(main())
 """

@@ -16,7 +16,7 @@ from tests.support.service import RunningService, created_run
 from tests.workers.engine.training.training_runs import only
 from tests.workers.support import claim
 from workers import resume
-from workers.engine import __main__ as engine_process
+from workers.engine import commands as engine_process
 from workers.engine.nn import devices
 from workers.engine.training.control import Control
 

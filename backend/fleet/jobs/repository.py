@@ -2,21 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import case, func, or_, select
+from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from backend.db import Job, Recording, Run, StartSet
-from backend.db.job import BRANCH, EVALUATION, GAME, SALIENCY, VIDEO, VIDEO_THUMBNAIL
-from backend.db.start_set import VERIFICATION
-
-ENCODE = "encode"
-"""Kind of the job that encodes a video that the script of an external run has sent. Any host can run it."""
-
-_ORDER = case({VIDEO: 0, GAME: 0, BRANCH: 0, SALIENCY: 0, ENCODE: 2, EVALUATION: 3}, value=Job.kind, else_=1)
-"""Rank of each kind. What users wait for comes first, so that thumbnails do not delay it; evaluations, which
-may take an hour each, delay nothing else."""
+from backend.db import Job, Run
+from backend.fleet.jobs.kinds import job_kinds
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
@@ -62,31 +55,34 @@ def next_claimable(
 
     Args:
         session: a writing session.
-        environments: environments of the runs, start sets and recorded games whose jobs count; those of
-            videos that scripts have sent always count.
+        environments: environments of the host; jobs of kinds that need none always count.
         now: the database's time.
         may_expire: whether leases may have expired: hosts could renew theirs lately.
     """
     expired = (Job.state == "running") & (Job.lease_expires_at < now)
     claimable = Job.state == "queued"
+    kinds = job_kinds().values()
+    tables = dict.fromkeys(kind.environment_of for kind in kinds)
+    rank = case({kind.name: kind.rank for kind in kinds}, value=Job.kind)
     return session.scalars(
         select(Job)
         .where(or_(claimable, expired) if may_expire else claimable)
-        .where(
-            or_(
-                # Without those of a deleted run: while it can be restored, its jobs wait for that.
-                Job.kind.in_((ENCODE, VIDEO_THUMBNAIL)) & Job.run_id.in_(select(Run.id)),
-                Job.run_id.in_(select(Run.id).where(Run.environment.in_(environments))),
-                (Job.kind == VERIFICATION)
-                & Job.target_id.in_(select(StartSet.id).where(StartSet.environment.in_(environments))),
-                (Job.kind == GAME)
-                & Job.target_id.in_(select(Recording.id).where(Recording.environment.in_(environments))),
-            )
-        )
-        .order_by(_ORDER, Job.id)
+        .where(or_(*(_can_be_done(table, environments) for table in tables)))
+        .order_by(rank, Job.id)
         .limit(1)
         .with_for_update(skip_locked=True)
     ).one_or_none()
+
+
+def _can_be_done(table: type[Any] | None, environments: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a job is of a kind that needs the environment of a row of this table, and a host with these
+    environments can do it."""
+    of_kind = Job.kind.in_([kind.name for kind in job_kinds().values() if kind.environment_of is table])
+    if table is None:
+        # Without those of a deleted run: while it can be restored, its jobs wait for that.
+        return of_kind & Job.run_id.in_(select(Run.id))
+    row_id = Job.run_id if table is Run else Job.target_id
+    return of_kind & row_id.in_(select(table.id).where(table.environment.in_(environments)))
 
 
 def running(session: Session, job_id: str, tries: int) -> Job | None:

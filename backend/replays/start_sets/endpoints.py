@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
-from backend.db.start_set import VERIFICATION
+from backend.db.job import VERIFICATION
 from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import Artifacts, ReadSession, WriteSession

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from backend.db import Episode, Recording, StartSet
 from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.db.start_set import VERIFICATION
+from backend.db.job import VERIFICATION
 from backend.fleet.jobs import service as jobs
 from backend.platform.artifacts import ArtifactStore
 from backend.platform.errors import Conflict, Gone, Invalid, NotFound

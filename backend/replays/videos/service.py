@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from backend.db import Job, Run, Video
 from backend.db.base import new_id, storable
 from backend.db.clock import database_now
-from backend.db.job import VIDEO_THUMBNAIL
+from backend.db.job import ENCODE, VIDEO_THUMBNAIL
 from backend.fleet.jobs import repository as job_rows
 from backend.fleet.jobs import service as jobs
 from backend.fleet.storage import service as storage
@@ -16,9 +16,6 @@ from backend.platform.errors import Conflict, NotFound, TooMany
 from backend.replays.episodes.service import MAX_WAITING_THUMBNAILS, MAX_WAITING_THUMBNAILS_OF_USER, RETRY_S
 from backend.replays.videos import repository
 from backend.runs.runs import service as runs
-
-ENCODE = job_rows.ENCODE
-"""Kind of the job that encodes a video."""
 
 WOKEN_QUEUE = "cpu"
 """Its workers are woken for a new video; any worker may encode it."""

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from backend.db import Checkpoint, Run
 from backend.db.base import new_id
 from backend.db.clock import database_now
+from backend.fleet.jobs.kinds import FileLost, Stored
 from backend.platform.errors import NotFound
 from backend.runs.checkpoints import repository
 from backend.specs.events import CheckpointSavedEvent, ReportEvent
@@ -34,6 +35,19 @@ def resumable(session: Session, run_id: str) -> Sequence[Checkpoint]:
 def of_file(session: Session, run_id: str, file: str) -> Checkpoint | None:
     """The latest row of a checkpoint file of a run, removed and superseded ones included, or None."""
     return repository.of_file(session, run_id, file)
+
+
+def stored_file(session: Session, run_id: str, file: str) -> Stored:
+    """A checkpoint file of a run that a job needs.
+
+    Raises:
+        FileLost: the run has no such checkpoint.
+    """
+    title = f"the checkpoint {file}"
+    checkpoint = of_file(session, run_id, file)
+    if checkpoint is None:
+        raise FileLost(title)
+    return Stored(run_id, "checkpoints", file, checkpoint.sha256, title)
 
 
 def record(

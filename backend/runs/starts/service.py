@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from backend.db import Job, StartSet
 from backend.db.base import storable
-from backend.db.start_set import VERIFICATION
+from backend.db.job import VERIFICATION
 from backend.fleet.jobs import repository as jobs
+from backend.fleet.jobs.kinds import JobFailed, Written
 from backend.platform.errors import Invalid
 from backend.runs.starts import repository
 from backend.specs.environments.atari import AtariConfig
@@ -173,6 +174,20 @@ def states_of(session: Session, protocol: str) -> bytes | None:
     row = repository.version(session, starts.set_name, starts.version)
     row = None if row is None else repository.get(session, row.id, with_content=True)
     return None if row is None else row.states
+
+
+def engine_options(session: Session, protocol: str) -> dict[str, Written]:
+    """The engine's option for the emulator states of a protocol's start set; none if it has no set.
+
+    Raises:
+        JobFailed: the set has been deleted.
+    """
+    if starts_protocol(protocol) is None:
+        return {}
+    states = states_of(session, protocol)
+    if states is None:
+        raise JobFailed(f"the start set of {protocol} has been deleted")
+    return {"--starts": Written("starts.npz", states)}
 
 
 def document_of(session: Session, set_id: str) -> bytes | None:

@@ -26,8 +26,7 @@ from backend.db import (
     StoredSaliency,
     Video,
 )
-from backend.db.job import BRANCH, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
-from backend.fleet.jobs.repository import ENCODE
+from backend.db.job import BRANCH, ENCODE, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
 from backend.runs.checkpoints.repository import LATEST_FIRST
 from backend.specs.retention import StoredCheckpoint, StoredEpisode
 

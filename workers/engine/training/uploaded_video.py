@@ -110,6 +110,7 @@ def report(upload: Path, out: Path, form: str, fps: float | None) -> str:
         resource.setrlimit(resource.RLIMIT_CPU, (used_s + MAX_CPU_S, used_s + MAX_CPU_S + 60))
         return json.dumps(encode(upload, out, form, fps))
     except InvalidVideoError as error:
+        out.unlink(missing_ok=True)  # a beginning
         return json.dumps({"error": str(error)})
 
 

@@ -64,7 +64,7 @@ import sys, time
 from pathlib import Path
 while not Path(sys.argv[2], "go").exists():
     time.sleep(0.01)
-from workers.engine.__main__ import main
+from workers.engine.commands import main
 sys.exit(main())
 """
 WORKER = """

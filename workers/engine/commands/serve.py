@@ -1,0 +1,22 @@
+"""Forks engines."""
+
+import argparse
+import socket
+
+from workers.engine.commands import main
+
+HELP = "fork engines, for a worker"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
+    parser.add_argument("--requests", type=int, required=True, help="socket to the worker")
+    parser.add_argument("padding", nargs="?", help="room for the command lines of engines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve; in an engine, run that."""
+    from workers.engine.server import serve
+
+    arguments = serve(socket.socket(fileno=args.requests))
+    return 0 if arguments is None else main(arguments)

@@ -153,13 +153,17 @@ def fetch(context: Context, checkpoint: Checkpoint) -> Path | None:
 def fetch_into(
     context: Context, owner_id: str, kind: ArtifactKind, file: str, sha256: str | None, folder: Path
 ) -> bool:
-    """Get a file from the artifact store into a folder of its own; return whether its checksum is `sha256`;
-    with None any content is accepted."""
+    """Get a file of a run, as this host has it or from the artifact store, into another folder of the runs;
+    return whether its checksum is `sha256`; with None any content is accepted."""
+    local = context.run_dir(owner_id) / kind / file
+    if local.is_file() and _is_intact(local, sha256):
+        os.link(local, folder / file)
+        return True
     try:
         local = context.store.get(owner_id, kind, file, folder)
     except FileNotFoundError:
         return False
-    return sha256 is None or file_sha256(local) == sha256
+    return _is_intact(local, sha256)
 
 
 def _fetch(context: Context, run_id: str, kind: ArtifactKind, file: str, sha256: str | None) -> Path | None:

@@ -92,7 +92,7 @@ class StudyCell(Base):
     settings: Mapped[dict[str, Any]]
     """The draw's random settings by field path."""
     key: Mapped[str] = mapped_column(String(32), index=True)
-    """Equal for runs that train alike: see `backend.experiments.studies.equal_runs`."""
+    """Equal for runs that train alike: see `backend.experiments.cells.equal_runs`."""
     started: Mapped[bool] = mapped_column(default=False)
     """Whether a run was started or found for it."""
     reused: Mapped[bool] = mapped_column(default=False)

@@ -1,11 +1,10 @@
 """A study's specification: arms × environments × draws, and the figures that its runs are reduced to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from backend.specs.environments import ENVIRONMENTS
 from backend.specs.fields import SLUG, Strict, Text
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import BLANK, MAX_SEED, GivenName, Notes, Seed
@@ -148,20 +147,7 @@ FigureKind = Literal[
     "profile",
     "optimality_gap",
 ]
-_PUBLISHED = dict.fromkeys(
-    name
-    for environment in ENVIRONMENTS.values()
-    for score in environment.published
-    for name in (score.label, f"{score.label}@{score.protocol}")
-)
-"""What names published scores: labels, also with a protocol; in the order of the environments."""
-_RULES_OF: Mapping[FigureKind, tuple[Rule, ...]] = {
-    "scatter": ("last",),
-    "sorted": ("last",),
-    "curves": ("last", "best_of", "mean_of_best", "top"),
-    "reached": ("time_to", "time_to_peak"),
-}
-"""Kind of figure -> the rules that it can draw, as it shows single runs, curves or times."""
+"""Kind of figure: each is declared in `backend.experiments.figures.kinds`."""
 XAxis = Literal["agent_steps", "frames", "hours", "epochs", "wall_time_s"]
 
 
@@ -210,17 +196,6 @@ class StudyFigure(Strict):
         description="Labels of published scores that stand beside the values, as in `GET /environments`: of "
         "every protocol, or of one, as in `human@noop_starts`.",
     )
-
-    @property
-    def compares_times(self) -> bool:
-        """Whether it shows training times or rates, which runs beside each other on one host change."""
-        rule = self.reduction
-        times = rule.rule in ("time_to", "time_to_peak") and rule.axis == "wall_time_s"
-        if self.kind == "curves":
-            times |= self.x in ("hours", "wall_time_s")
-        elif self.metrics:  # of bars, tables and counts: rates, and shares of the time
-            times = True
-        return times or any(name.startswith("speed/") for name in (*self.metrics, rule.metric or ""))
 
 
 class StudySpec(Strict):
@@ -296,7 +271,7 @@ class StudySpec(Strict):
         return i
 
     def field_problems(self) -> dict[str, str]:
-        """Errors that concern several fields, by path."""
+        """Errors that concern several fields, those of its figures aside, by path."""
         return dict(self._problems())
 
     def _problems(self) -> Iterator[tuple[str, str]]:
@@ -322,74 +297,6 @@ class StudySpec(Strict):
             yield "draws.n", f"{sizes} are {self.n_runs:,} runs; at most {MAX_RUNS:,} are allowed"
         yield from self._seed_problems()
         yield from self._space_problems()
-        ids = [figure.id for figure in self.figures]
-        for at, figure in enumerate(self.figures):
-            place = f"figures.{at}"
-            if figure.id in ids[:at]:
-                yield f"{place}.id", "is also the id of another figure"
-            if figure.kind == "scatter" and figure.setting is None:
-                yield f"{place}.setting", "is required by a scatter"
-            if figure.kind in ("profile", "optimality_gap"):
-                if figure.reduction.normalise is None:
-                    yield f"{place}.reduction.normalise", f"is required by {figure.kind}"
-                if figure.reduction.rule != "last":
-                    yield f"{place}.reduction.rule", f"{figure.kind} is of the score of each run: use last"
-            if figure.kind in ("bars", "stacked_bars") and figure.setting in self.draws.space:
-                yield f"{place}.setting", "is drawn, and a bar is of an arm: use a scatter, or arms"
-            if figure.kind in ("bars", "stacked_bars", "counts") and not figure.metrics:
-                yield f"{place}.metrics", f"is required by {figure.kind}"
-            rule = figure.reduction
-            if figure.kind == "curves" and (rule.rule, rule.source) == ("last", "evaluations"):
-                yield f"{place}.reduction.source", "curves are of training: leave it out"
-            if rule.normalise is not None and rule.rule in ("top", "time_to", "time_to_peak"):
-                yield (
-                    f"{place}.reduction.normalise",
-                    f"{rule.rule} has no scores to be normalised: leave it out",
-                )
-            elif (
-                (rule.normalise or rule.reference) is not None
-                and rule.rule != "best_kept"
-                and rule.source == "training"
-            ):
-                yield (
-                    f"{place}.reduction.source",
-                    "training has no protocol, whose published scores are the references: use evaluations",
-                )
-            if figure.published and (
-                rule.ratio_to is not None or rule.rule in ("top", "time_to", "time_to_peak")
-            ):
-                what = f"the rule {rule.rule}" if rule.ratio_to is None else "ratio_to"
-                yield f"{place}.published", f"are scores, and the values of {what} are not: leave them out"
-            for number, name in enumerate(figure.published):
-                if name not in _PUBLISHED and name.partition("@")[0] in _PUBLISHED:
-                    yield (
-                        f"{place}.published.{number}",
-                        "has no score of this protocol; leave out what follows @",
-                    )
-                elif name not in _PUBLISHED:
-                    known = ", ".join(label for label in _PUBLISHED if "@" not in label)
-                    yield f"{place}.published.{number}", f"is no published score; use one of {known}"
-            rules = _RULES_OF.get(figure.kind)
-            if rules is not None:
-                if figure.reduction.rule not in rules:
-                    yield f"{place}.reduction.rule", f"{figure.kind} needs one of {', '.join(rules)}"
-                for name in ("normalise", "ratio_to"):
-                    if getattr(figure.reduction, name) is not None:
-                        what = "times" if figure.kind == "reached" else "scores"
-                        yield (
-                            f"{place}.reduction.{name}",
-                            f"{figure.kind} draws {what} as they are: leave it out",
-                        )
-            for number, arm in enumerate(figure.arms):
-                if arm not in labels:
-                    yield f"{place}.arms.{number}", f"no arm has this label; use one of {', '.join(labels)}"
-            for name in ("ratio_to", "reference_arm"):
-                arm = getattr(figure.reduction, name)
-                if arm is not None and arm not in labels:
-                    yield (
-                        f"{place}.reduction.{name}",
-                        f"no arm has this label; use one of {', '.join(labels)}",
-                    )
 
     def _seed_problems(self) -> Iterator[tuple[str, str]]:
         draws = self.draws

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.figures.figure import Figure
 from backend.analysis.figures.palette import Theme
-from backend.analysis.figures.study import Frame, gaps_figure, profile_figure
+from backend.analysis.figures.panels import Frame
+from backend.analysis.figures.profiles import gaps_figure, profile_figure
 from backend.analysis.scores import repository
 from backend.analysis.scores.repository import LastScore
 from backend.analysis.scores.schemas import (

@@ -6,7 +6,7 @@ whose studies have a figure for each of them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from backend.specs.study import Arm, Draws, Scale, StudyFigure, StudySpec
 from backend.specs.sweep import Dimension
@@ -23,9 +23,6 @@ SIDE_BY_SIDE = (
 )
 _AGENT_STARTS = "States of agents' games instead of human starts: scores are not normalised"
 _OWN_STARTS = "States of games that people have played here, not the paper's: scores are not normalised"
-
-Shape = Literal["curves", "scatter", "bars", "stacked_bars", "table", "steps", "counts", "sorted"]
-"""The small drawing on an item's card."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,6 @@ class Item:
     label: str
     """As in the paper: `Figure 2`."""
     title: str
-    shape: Shape
     claim: str
     """What it shows, in one sentence."""
     paper_shows: str

@@ -52,7 +52,6 @@ FIGURE_2 = Definition(
             id="ga3c-figure-2",
             label="Figure 2",
             title="Automatic adjustment of agents, predictors and trainers",
-            shape="counts",
             claim="From one of each, the adjustment finds the numbers with the highest training rate.",
             paper_shows="For Boxing and Pong on one system: the three numbers climb from 1 to two different "
             "optima while the trainings per second rise.",
@@ -106,7 +105,6 @@ FIGURES_3_4 = Definition(
             id="ga3c-figure-3",
             label="Figure 3",
             title="Training rate by agents, predictors and trainers",
-            shape="bars",
             claim="The numbers of agents, predictors and trainers have to be in balance.",
             paper_shows="The trainings per second of the top three pairs of predictors and trainers for each "
             "number of agents, normalised by the best: a 14 % drop between the best and the worst of them.",
@@ -119,7 +117,6 @@ FIGURES_3_4 = Definition(
             id="ga3c-figure-4",
             label="Figure 4",
             title="Training queue and prediction batches",
-            shape="bars",
             claim="Too many agents fill the training queue; larger prediction batches use the GPU better.",
             paper_shows="The mean size of the training queue and of prediction batches of the top three "
             "configurations: both grow with the number of agents.",
@@ -173,7 +170,6 @@ FIGURE_5 = Definition(
             id="ga3c-figure-5",
             label="Figure 5",
             title="Prediction rate and convergence",
-            shape="curves",
             claim="Configurations that play more frames converge faster.",
             paper_shows="Four settings from one initial network over three hours: those that played more "
             "frames rise earlier; the adjusted one catches up with the best from 1/1/1.",
@@ -245,7 +241,6 @@ FIGURE_6 = Definition(
             id="ga3c-figure-6",
             label="Figure 6",
             title="Training curves with two learning rates",
-            shape="curves",
             claim="GA3C trains stably on five games with two learning rates.",
             paper_shows="Three runs of each of two learning rates on five games against hours: both learn on "
             "every game, and runs of one rate lie close together.",
@@ -303,7 +298,6 @@ FIGURE_7 = Definition(
             id="ga3c-figure-7",
             label="Figure 7",
             title="Minimum training batch",
-            shape="curves",
             claim="Up to a batch of 20 to 40, larger training batches stabilise learning.",
             paper_shows="Curves for several minimum batches: without a minimum some games collapse, with 20 "
             "to 40 they converge faster. Pong hardly suffers.",
@@ -360,7 +354,6 @@ TABLE_1 = Definition(
             id="ga3c-table-1",
             label="Table 1",
             title="Systems",
-            shape="table",
             claim="The machines on which GA3C was measured.",
             paper_shows="Four systems with their CPU, GPU and versions.",
             page="/machines",
@@ -394,7 +387,6 @@ TABLE_2 = Definition(
             id="ga3c-table-2",
             label="Table 2",
             title="Predictions a second of A3C and GA3C",
-            shape="table",
             claim="GA3C plays up to 6 times as fast as A3C with a small network, 45 times with a large one.",
             published=PublishedTable(
                 ("System", "Network", "A3C", "GA3C", "Speed-up"),
@@ -460,7 +452,6 @@ TABLE_3 = Definition(
             id="ga3c-table-3",
             label="Table 3",
             title="Scores on nine games",
-            shape="table",
             claim="GA3C scores as A3C does, after one day.",
             paper_shows="Mean scores of 30 games with a random seed each: GA3C after one day is better than "
             "A3C after four days on four of nine games.",

@@ -49,7 +49,6 @@ FIGURE_2 = Definition(
             id="paac-figure-2",
             label="Figure 2",
             title="Time usage by number of environments",
-            shape="stacked_bars",
             claim="About half of the time is spent in the environments; a larger network costs little.",
             paper_shows="In Pong with nₑ = 32 and the network nips, about 50 % of the time goes to the "
             "environments and 37 % to learning and action selection; nature costs 22 % of the steps a second "
@@ -109,7 +108,6 @@ FIGURES_3_4 = Definition(
             id="paac-figure-3",
             label="Figure 3",
             title="Scores by number of environments, against steps",
-            shape="curves",
             claim="With a learning rate in proportion to nₑ, more environments do not cost data efficiency, "
             "up to a limit.",
             paper_shows="Most choices of nₑ result in similar scores at a given step; with 256 environments, "
@@ -120,7 +118,6 @@ FIGURES_3_4 = Definition(
             id="paac-figure-4",
             label="Figure 4",
             title="Scores by number of environments, against time",
-            shape="curves",
             claim="More environments reach the same score in less time.",
             paper_shows="Against training time the curves of more environments rise earlier on every game, "
             "but for those that diverge.",
@@ -174,7 +171,6 @@ TABLE_1 = Definition(
             id="paac-table-1",
             label="Table 1",
             title="Scores on twelve games",
-            shape="table",
             claim="After half a day on one GPU, PAAC scores as well as Gorila, A3C and GA3C after days.",
             paper_shows="PAAC with the network nature has the highest score of the four methods on 6 of 12 "
             "games; each column has a protocol of its own.",

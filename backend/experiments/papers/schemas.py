@@ -6,7 +6,8 @@ from typing import Self
 from pydantic import Field
 
 from backend.experiments.definitions import Definition, Item, Paper, study_of
-from backend.experiments.definitions.base import Shape
+from backend.experiments.figures.kind import Shape
+from backend.experiments.figures.kinds import KINDS
 from backend.experiments.studies.schemas import StudyOut
 from backend.specs.fields import Schema
 from backend.specs.study import Scale
@@ -67,7 +68,7 @@ class PaperItem(Schema):
             definition=definition.id,
             label=item.label,
             title=item.title,
-            shape=item.shape,
+            shape="table" if item.figure is None else KINDS[item.figure.kind].shape,
             claim=item.claim,
             paper_shows=item.paper_shows,
             needs=item.needs,

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from sqlalchemy.orm import Session
 
 from backend.db.run import is_whole
+from backend.experiments.cells.equal_runs import key_of_stored
+from backend.experiments.cells.rows import PlannedCell
 from backend.experiments.studies import repository, service
-from backend.experiments.studies.equal_runs import key_of_stored
-from backend.experiments.studies.expansion import PlannedCell
 from backend.experiments.studies.repository import SourceRun
 from backend.experiments.sweeps import repository as sweeps
 from backend.experiments.sweeps.sampling import random_settings

@@ -10,8 +10,12 @@ from sqlalchemy.orm import Session
 from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.analysis.figures.palette import Theme
 from backend.db import Study
+from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of
-from backend.experiments.studies import drafts, estimate, export, reduction, repository, service
+from backend.experiments.figures import service as figures
+from backend.experiments.figures.kind import StudyDrawing
+from backend.experiments.figures.table_files import table_csv, table_latex
+from backend.experiments.studies import drafts, estimate, export, repository, service
 from backend.experiments.studies.schemas import (
     CellOut,
     CellPage,
@@ -28,7 +32,6 @@ from backend.experiments.studies.schemas import (
     UnmeasuredKind,
     UnusedRunOut,
 )
-from backend.experiments.studies.table_files import table_csv, table_latex
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -150,7 +153,7 @@ def read_study(study_id: StudyId, principal: Viewer, session: ReadSession, state
     """A study with its definition and its progress."""
     study = service.get(session, study_id)
     spec = service.spec_of(study)
-    cells = repository.cells(session, study_id)
+    cells = study_cells.rows(session, study_id)
     left_s = None
     if study.state == "running":
         left_s = estimate.time_left_s(session, spec, cells, state.settings.lease_s)
@@ -165,7 +168,7 @@ def list_cells(
     study = service.get(session, study_id)
     spec = service.spec_of(study)
     cells, runs, next_cursor = repository.page_of_cells(session, study_id, limit=limit, cursor=cursor)
-    changed = repository.changed_runs(session, [study_id])
+    changed = study_cells.changed_runs(session, [study_id])
     items = [
         CellOut.of(
             spec,
@@ -194,11 +197,11 @@ def read_study_figure(
     study = service.get(session, study_id)
     spec = service.spec_of(study)
     if form.format != "json":
-        drawn = reduction.build_figure(
+        drawn = figures.build_figure(
             session, study, spec, figure_id, theme="light", width_px=width or export.EXPORTED_PX
         )
         return _file(drawn, form)
-    drawn = reduction.build_figure(session, study, spec, figure_id, theme=theme, width_px=width)
+    drawn = figures.build_figure(session, study, spec, figure_id, theme=theme, width_px=width)
     document = None
     if drawn.figure is not None:
         if embedded:
@@ -219,7 +222,7 @@ def read_study_figure(
     return Response(orjson.dumps(answer), media_type="application/json")
 
 
-def _file(drawn: reduction.StudyDrawing, form: FigureForm) -> Response:
+def _file(drawn: StudyDrawing, form: FigureForm) -> Response:
     """A figure or a table of a study as a download."""
     if drawn.figure is not None:
         return file_response(drawn.figure, form, drawn.spec.id, drawn.text)

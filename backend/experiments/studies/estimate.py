@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.experiments.cells.rows import CellRow, PlannedCell
 from backend.experiments.studies import repository, service
-from backend.experiments.studies.cells import CellRow
-from backend.experiments.studies.expansion import PlannedCell
 from backend.experiments.sweeps.sampling import random_settings
 from backend.fleet.hosts import repository as hosts
 from backend.fleet.hosts.service import active_hosts

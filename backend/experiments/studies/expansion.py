@@ -1,13 +1,13 @@
 """The runs of a study: arms × environments × draws, each validated before anything is stored."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from backend.db import Study
-from backend.experiments.studies.equal_runs import key_of
+from backend.experiments.cells.equal_runs import key_of
+from backend.experiments.cells.rows import PlannedCell
+from backend.experiments.figures.problems import figure_problems
 from backend.experiments.sweeps.sampling import ConfigValues, random_settings
 from backend.fleet.hosts import repository as hosts
 from backend.platform.errors import Invalid
@@ -16,26 +16,12 @@ from backend.runs.runs import requests
 from backend.runs.runs.grid import merge_settings
 from backend.runs.starts import service as starts
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS, Environment
-from backend.specs.environments.custom import CustomEnvironment
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.names import default_name
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, is_custom, parse_run_spec
 from backend.specs.study import Arm, StudySpec
-
-
-@dataclass(frozen=True)
-class PlannedCell:
-    """A cell of a study before it is stored."""
-
-    arm: int
-    environment: str
-    draw: int
-    seed: int
-    settings: ConfigValues
-    key: str
-    spec: RunSpec
 
 
 def resolve_presets(spec: StudySpec) -> StudySpec:
@@ -113,13 +99,18 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
     return known
 
 
+def field_problems(spec: StudySpec) -> dict[str, str]:
+    """Errors of fields that do not fit each other, by path: of the study, then of its figures."""
+    return spec.field_problems() | figure_problems(spec)
+
+
 def check(spec: StudySpec, known: Collection[str] = ()) -> None:
     """Refuse fields that do not fit each other, except those in `known`.
 
     Raises:
         Invalid: with one problem per field.
     """
-    problems = {field: text for field, text in spec.field_problems().items() if field not in known}
+    problems = {field: text for field, text in field_problems(spec).items() if field not in known}
     if not problems:
         problems = dict.fromkeys(unstorable_paths(spec.model_dump(mode="json")), UNSTORABLE)
     refuse(problems)
@@ -133,35 +124,6 @@ def refuse(problems: Mapping[str, str]) -> None:
     """
     if problems:
         raise Invalid([FieldProblem(field=field, message=text) for field, text in problems.items()])
-
-
-def environments_of(study: Study) -> dict[str, Environment]:
-    """The environments of a stored study, by id; its hosts described the custom ones."""
-    custom = study.spec.get("custom") or {}
-    described = {
-        name: CustomEnvironment.model_validate(custom[name]).environment() for name in custom if custom[name]
-    }
-    return {
-        name: ENVIRONMENTS[name] for name in study.spec["environments"] if name in ENVIRONMENTS
-    } | described
-
-
-def protocols_of(
-    spec: StudySpec, at: int, environments: Mapping[str, Environment] = ENVIRONMENTS
-) -> dict[str, str]:
-    """The protocol of an arm's evaluations on each environment, of those that are known here."""
-    protocols = {}
-    arm = spec.arms[at]
-    for name in spec.environments:
-        environment = environments.get(name)
-        algorithm = ALGORITHMS.get(arm.algorithm)
-        own = str(arm.config.get("evaluation_protocol", "auto"))
-        chosen = spec.starts.get(name, own)
-        if environment is not None and algorithm is not None and chosen == "auto":
-            config = environment.config.model_validate(arm.environment_config)
-            chosen = environment.default_protocol(algorithm.evaluation_protocol, config)
-        protocols[name] = chosen
-    return protocols
 
 
 def pin_start_sets(session: Session, spec: StudySpec, custom: Mapping[str, Any]) -> StudySpec:

@@ -13,10 +13,12 @@ from backend import __version__
 from backend.analysis.figures.export_script import matplotlib_script
 from backend.analysis.figures.export_series import as_csv, printable
 from backend.db import Run, Study, StudyCell
+from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import DEFINITIONS
-from backend.experiments.studies import reduction, repository
-from backend.experiments.studies.reduction import StudyDrawing
-from backend.experiments.studies.table_files import table_csv, table_latex
+from backend.experiments.figures import service as figures
+from backend.experiments.figures.kind import StudyDrawing
+from backend.experiments.figures.table_files import table_csv, table_latex
+from backend.experiments.studies import repository
 from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
 from backend.specs.study import StudySpec
@@ -42,14 +44,14 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     """The text of each file, by name."""
     rows = repository.all_cells(session, study.id)
     drawn = [
-        reduction.build_figure(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
+        figures.build_figure(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
         for figure in spec.figures
     ]
     files = {
         "README.md": _readme(study, spec, drawn),
         "study.json": spec.model_dump_json(indent=2),
         "runs.csv": _runs(
-            spec, rows, repository.changed_runs(session, [study.id]), _evaluations(session, study)
+            spec, rows, study_cells.changed_runs(session, [study.id]), _evaluations(session, study)
         ),
         "specs.jsonl": "".join(
             json.dumps({"run": run.id} | in_declared_order(run.spec)) + "\n"
@@ -111,11 +113,11 @@ def _evaluations(session: Session, study: Study) -> dict[str, tuple[float | str,
     empty without one."""
     last = {
         run_id: evaluations[-1].mean_return
-        for run_id, evaluations in repository.evaluations(session, study.id).items()
+        for run_id, evaluations in study_cells.evaluations(session, study.id).items()
     }
     kept = {
         run_id: evaluations[-1].mean_return
-        for run_id, evaluations in repository.best_kept(session, study.id).items()
+        for run_id, evaluations in study_cells.best_kept(session, study.id).items()
     }
     return {run_id: (last.get(run_id, ""), kept.get(run_id, "")) for run_id in last.keys() | kept.keys()}
 

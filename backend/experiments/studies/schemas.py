@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from backend.analysis.figures.schemas import FigureOut
 from backend.db import Run, Study, StudyCell
+from backend.experiments.cells.rows import CellRow, standing
 from backend.experiments.definitions import DEFINITIONS
-from backend.experiments.studies.cells import CellRow, standing
 from backend.experiments.sweeps.planning import CHANGED
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict

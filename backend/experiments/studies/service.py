@@ -12,10 +12,12 @@ from backend.db.base import new_id
 from backend.db.changes import record_study_change
 from backend.db.clock import database_now
 from backend.db.study import study_spec
-from backend.experiments.studies import expansion, repository, rules
-from backend.experiments.studies.cells import CellRow
-from backend.experiments.studies.equal_runs import key_of_stored
-from backend.experiments.studies.expansion import PlannedCell
+from backend.experiments.cells import repository as study_cells
+from backend.experiments.cells.equal_runs import key_of_stored
+from backend.experiments.cells.protocols import protocols_of
+from backend.experiments.cells.rows import CellRow, PlannedCell
+from backend.experiments.figures.unfit import differing_protocols, unfit_figures
+from backend.experiments.studies import expansion, repository
 from backend.experiments.sweeps.planning import Member, Plan, plan
 from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.platform.principals import Principal
@@ -89,20 +91,8 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     custom = expansion.descriptions(session, spec)
     spec = expansion.pin_start_sets(session, spec, custom)
     planned = expansion.cells(spec, custom)
-    expansion.refuse(_unfit_figures(spec, planned))
+    expansion.refuse(unfit_figures(spec, planned))
     return spec, planned, custom
-
-
-def _unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:
-    """Errors of figures whose rules need what arms and environments lack, by field."""
-    protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
-    return (
-        rules.missing_references(spec, protocols)
-        | rules.differing_protocols(spec, planned, protocols)
-        | rules.missing_settings(spec)
-        | rules.settings_without_best(spec, planned)
-        | rules.differing_observations(spec, planned, protocols)
-    )
 
 
 def kinds_of(planned: Sequence[PlannedCell]) -> set[tuple[str, str, int]]:
@@ -154,7 +144,7 @@ def stop(session: Session, study_id: str) -> Study:
     _set_state(session, study, "stopped", "stopped on request")
     open_runs = [
         cell.run_id
-        for cell in repository.cells(session, study_id)
+        for cell in study_cells.rows(session, study_id)
         if cell.run_id and not cell.reused and not _member(cell).has_ended
     ]
     others = repository.hand_over(session, study_id, [run_id for run_id in open_runs if run_id])
@@ -223,17 +213,17 @@ def extend(session: Session, writing: Session, study_id: str, extension: Mapping
         except ValidationError as error:
             raise Invalid(problems_of(error)) from None
         # A study of an earlier version may break rules of this one, and its figures cannot be changed.
-        expansion.check(spec, before.field_problems())
+        expansion.check(spec, expansion.field_problems(before))
         custom = expansion.descriptions(session, spec)
         expansion.pin_start_sets(session, spec, custom)
         planned = expansion.cells(spec, custom, 0 if added else before.draws.n)
-    rows = repository.cells(writing, study_id)
+    rows = study_cells.rows(writing, study_id)
     known = {(row.arm, row.environment, row.draw) for row in rows}
     if added:
-        unfit, extended = _unfit_figures(spec, planned), "environments"
+        unfit, extended = unfit_figures(spec, planned), "environments"
     else:  # the new draws may choose another protocol
-        protocols = [expansion.protocols_of(spec, at) for at in range(len(spec.arms))]
-        unfit, extended = rules.differing_protocols(spec, planned, protocols), "draws"
+        protocols = [protocols_of(spec, number) for number in range(len(spec.arms))]
+        unfit, extended = differing_protocols(spec, planned, protocols), "draws"
     if unfit:
         raise Invalid.field(extended, "; ".join(f"{field} {text}" for field, text in unfit.items()))
     new = [cell for cell in planned if (cell.arm, cell.environment, cell.draw) not in known]
@@ -396,7 +386,7 @@ def _add_cells(
 def _plan(session: Session, study: Study) -> tuple[StudySpec, Plan, list[CellRow]]:
     """The study's specification, what it does next, and its cells."""
     spec = spec_of(study)
-    cells = repository.cells(session, study.id)
+    cells = study_cells.rows(session, study.id)
     members = [
         _member(cell, _configuration(spec, cell)) for cell in cells if cell.started or cell.error is not None
     ]
@@ -428,7 +418,7 @@ def _retry_cells(session: Session, study: Study) -> int:
     Returns:
         The number of these runs and cells.
     """
-    cells = repository.cells(session, study.id)
+    cells = study_cells.rows(session, study.id)
     stopping = sum(cell.state == RunState.STOPPING for cell in cells)
     if stopping:
         raise Conflict(f"{stopping} of its runs are still stopping: try again when they have stopped")

@@ -6,6 +6,7 @@ import pytest
 
 from backend.experiments.definitions import DEFINITIONS, ITEMS, PAPERS, study_of
 from backend.experiments.definitions.base import SIDE_BY_SIDE
+from backend.experiments.figures.service import compares_times
 from backend.experiments.studies import expansion
 from backend.specs.study import Scale
 
@@ -80,9 +81,9 @@ def test_studies_that_compare_times_or_rates_start_one_run_at_a_time_or_say_that
         figures = [
             figure for item in definition.items for figure in (item.figure, *item.more) if figure is not None
         ]
-        compares_times = any(figure.compares_times for figure in figures)
+        shows_times = any(compares_times(figure) for figure in figures)
         for scale, at in definition.scales.items():
-            assert not compares_times or at.concurrency == 1 or SIDE_BY_SIDE in at.differs, (name, scale)
+            assert not shows_times or at.concurrency == 1 or SIDE_BY_SIDE in at.differs, (name, scale)
 
 
 @pytest.mark.parametrize("scale", ["minutes", "hours", "paper"])

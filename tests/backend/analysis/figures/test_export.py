@@ -23,12 +23,13 @@ from backend.analysis.figures.export_series import COLUMNS, as_csv, drawn_series
 from backend.analysis.figures.figure import Figure, Label
 from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.analysis.figures.marks import Mark
+from backend.analysis.figures.panels import Frame
 from backend.analysis.figures.scatter import Dot, scatter_figure
 from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
-from backend.analysis.figures.study import Frame, counts_figure
 from backend.analysis.figures.theme import tick_text
 from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.grouping import Spread
+from backend.experiments.figures.kinds.counts import counts_figure
 from backend.platform.errors import Invalid
 from backend.platform.text import of_cell
 from tests.backend.analysis.figures.lines import A, B, line

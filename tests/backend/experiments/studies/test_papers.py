@@ -14,6 +14,7 @@ from sqlalchemy import select
 from backend.analysis.metrics import repository as metrics
 from backend.db import Run, Study, StudyCell
 from backend.db.engine import writing
+from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.definitions import DEFINITIONS
 from backend.experiments.studies import expansion
 from backend.experiments.studies import service as studies
@@ -43,7 +44,7 @@ def finish(service: RunningService, study_id: str) -> None:
         study = session.get_one(Study, study_id)
         spec = studies.spec_of(study)
         shown = {metric for figure in spec.figures for metric in figure.metrics}
-        protocols = expansion.protocols_of(spec, 0)
+        protocols = protocols_of(spec, 0)
         for cell in session.scalars(select(StudyCell).where(StudyCell.study_id == study_id)).all():
             run_spec = expansion.run_spec_of(
                 spec, cell.arm, cell.environment, cell.draw, cell.settings, study.spec["custom"]

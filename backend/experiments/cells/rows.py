@@ -1,14 +1,29 @@
-"""The cells of a study as rows without their settings, which planner and pages read by the thousand."""
+"""A study's cells: planned, and as stored rows, which planner, pages and figures read by the thousand."""
 
 from dataclasses import dataclass
 
 from backend.experiments.sweeps.planning import CHANGED
+from backend.experiments.sweeps.sampling import ConfigValues
+from backend.specs.run import RunSpec
 from backend.specs.states import ENDED, RunState
 
 
 @dataclass(frozen=True)
+class PlannedCell:
+    """A cell of a study before it is stored."""
+
+    arm: int
+    environment: str
+    draw: int
+    seed: int
+    settings: ConfigValues
+    key: str
+    spec: RunSpec
+
+
+@dataclass(frozen=True)
 class CellRow:
-    """What the planner needs of a cell and its run."""
+    """A stored cell and its run, without settings."""
 
     number: int
     arm: int

@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterable
 
 from backend.analysis.figures.export_series import printable
-from backend.experiments.studies.reduction import in_tables
-from backend.experiments.studies.tables import Column, Table, TableCell
+from backend.experiments.figures.tables import Column, Table, TableCell
+from backend.experiments.figures.words import in_tables
 from backend.platform.text import as_cell
 
 _DETAILS = {

@@ -1,100 +1,32 @@
-"""The reducer of a study's figure, from its rule."""
+"""Figures whose rules need what the arms and environments of a study lack."""
 
 from collections.abc import Mapping, Sequence
 
-from backend.experiments.studies.expansion import PlannedCell
-from backend.runs.runs.fields import setting_title
+from backend.experiments.cells.protocols import protocols_of
+from backend.experiments.cells.rows import PlannedCell
+from backend.experiments.figures.kinds import KINDS
+from backend.experiments.figures.reducers import reducer_of
+from backend.experiments.figures.runs import is_shown, setting_of
 from backend.runs.runs.groups import unlike_published
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.protocols import protocol_title
-from backend.specs.study import Arm, ReductionRule, StudyFigure, StudySpec
-from backend.statistics.reducers import (
-    BestKept,
-    BestOf,
-    Last,
-    MeanOfBest,
-    MeanOfTopByMetric,
-    Normalised,
-    RatioTo,
-    Reducer,
-    Reference,
-    TimeTo,
-    TimeToPeak,
-)
-
-LABELS = {"human": "human", "dqn": "DQN"}
-"""Labels of published scores, by target."""
+from backend.specs.study import Arm, StudyFigure, StudySpec
 
 
-def reducer_of(
-    rule: ReductionRule,
-    protocols: Mapping[str, str],
-    scores_of_arm: Mapping[str, float] | None = None,
-    setting: str | None = None,
-) -> Reducer:
-    """The reducer of a rule.
-
-    Args:
-        rule: the rule.
-        protocols: the evaluation protocol of each environment.
-        scores_of_arm: scores of `rule.reference_arm`, by environment.
-        setting: the setting whose best values a rule may choose.
-    """
-    reducer = _plain(rule, protocols, scores_of_arm or {}, setting)
-    if rule.normalise is not None:
-        references = references_of(rule.normalise, protocols)
-        reducer = Normalised(reducer, references, target_name=LABELS[rule.normalise])
-    if rule.ratio_to is not None:
-        reducer = RatioTo(rule.ratio_to, reducer, inverse=rule.inverse)
-    return reducer
+def unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:
+    """Errors of figures whose rules need what arms and environments lack, by field."""
+    protocols = [protocols_of(spec, number) for number in range(len(spec.arms))]
+    return (
+        _missing_references(spec, protocols)
+        | differing_protocols(spec, planned, protocols)
+        | _missing_settings(spec)
+        | _settings_without_best(spec, planned)
+        | _differing_observations(spec, planned, protocols)
+    )
 
 
-def _plain(
-    rule: ReductionRule,
-    protocols: Mapping[str, str],
-    scores_of_arm: Mapping[str, float],
-    setting: str | None,
-) -> Reducer:
-    k = rule.k or 1
-    if rule.rule == "best_kept":
-        return BestKept(rule.centre)
-    if rule.rule == "best_of":
-        return BestOf(k, rule.source)
-    if rule.rule == "mean_of_best":
-        if setting in (None, "config.learning_rate"):
-            return MeanOfBest(k, rule.of, rule.source)
-        title = setting_title(setting)
-        return MeanOfBest(k, rule.of, rule.source, (f"value of {title}", f"values of {title}"))
-    if rule.rule == "top":
-        return MeanOfTopByMetric(k, rule.metric or "")
-    if rule.rule == "time_to_peak":
-        return TimeToPeak(rule.axis, rule.source)
-    if rule.rule == "time_to":
-        if rule.reference is not None:
-            known = references_of(rule.reference, protocols)
-            targets = {name: reference.target for name, reference in known.items()}
-            return TimeTo(targets, rule.axis, rule.source, f"the published score of {LABELS[rule.reference]}")
-        if rule.reference_arm is not None:
-            return TimeTo(scores_of_arm, rule.axis, rule.source, f"the best score of {rule.reference_arm}")
-        return TimeTo(rule.references, rule.axis, rule.source)
-    return Last(rule.source, rule.centre)
-
-
-def references_of(target: str, protocols: Mapping[str, str]) -> dict[str, Reference]:
-    """Random play and the target of each environment that has both under its protocol."""
-    references = {}
-    for name, protocol in protocols.items():
-        environment = ENVIRONMENTS.get(name)
-        if environment is None:
-            continue
-        levels = {score.label: score.score for score in environment.published if score.protocol == protocol}
-        if "random" in levels and LABELS[target] in levels:
-            references[name] = Reference(levels["random"], levels[LABELS[target]])
-    return references
-
-
-def missing_references(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _missing_references(spec: StudySpec, protocols: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Errors of figures whose rule needs references that environments lack, by field.
 
     Args:
@@ -133,7 +65,7 @@ def differing_protocols(
     for at, figure in enumerate(spec.figures):
         rule = figure.reduction
         of_published = rule.normalise is not None or rule.reference is not None
-        is_averaged = figure.kind not in ("scatter", "sorted")  # which show each run
+        is_averaged = not KINDS[figure.kind].shows_each_run
         if not of_published and not (
             is_averaged and (rule.source == "evaluations" or rule.rule == "best_kept")
         ):
@@ -158,7 +90,7 @@ def differing_protocols(
     return errors
 
 
-def differing_observations(
+def _differing_observations(
     spec: StudySpec, planned: Sequence[PlannedCell], protocols: Sequence[Mapping[str, str]]
 ) -> dict[str, str]:
     """Errors of figures that set an arm against published scores of games that it observes in another way, by
@@ -188,7 +120,7 @@ def differing_observations(
     return errors
 
 
-def missing_settings(spec: StudySpec) -> dict[str, str]:
+def _missing_settings(spec: StudySpec) -> dict[str, str]:
     """Errors of figures over a setting that one of their arms does not have, by field."""
     errors = {}
     for at, figure in enumerate(spec.figures):
@@ -218,12 +150,7 @@ def missing_settings(spec: StudySpec) -> dict[str, str]:
     return errors
 
 
-def setting_of(figure: StudyFigure, spec: StudySpec) -> str | None:
-    """The setting of a figure: by default the first that is drawn, in the papers' studies the rate."""
-    return figure.setting or next(iter(spec.draws.space), None)
-
-
-def settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:
+def _settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:
     """Errors of figures that choose the best settings, where runs have none or no numbers, by field."""
     errors = {}
     for at, figure in enumerate(spec.figures):
@@ -241,11 +168,6 @@ def settings_without_best(spec: StudySpec, planned: Sequence[PlannedCell]) -> di
             continue
         errors[f"figures.{at}.reduction.of"] = message
     return errors
-
-
-def is_shown(figure: StudyFigure, arm: Arm) -> bool:
-    """Whether a figure shows an arm."""
-    return not figure.arms or arm.label in figure.arms
 
 
 def _is_measured(figure: StudyFigure, arm: Arm) -> bool:

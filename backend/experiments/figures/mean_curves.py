@@ -1,0 +1,79 @@
+"""The mean curves of seeds, kept between requests until their data change."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Self
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.chunks import Array, Columns
+from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.seed_groups import group_curve
+from backend.db import Series
+
+SPREAD = Spread.chosen("mean", "se")
+_KEPT_GRIDS = 1_000
+"""Some 10 kB each."""
+
+
+@dataclass(frozen=True)
+class ArmCurve:
+    """An arm's score over training on one environment: the mean of some of its runs."""
+
+    arm: str
+    panel: str
+    """Title of the environment."""
+    x: Array
+    mean: Array
+    low: Array
+    high: Array
+    n: Array
+    """Number of runs with a value at each x."""
+    n_runs: int
+
+    @property
+    def is_whole(self) -> Array:
+        """At which x all runs have a value."""
+        return np.asarray(self.n >= self.n_runs)
+
+    @classmethod
+    def of_grid(
+        cls, arm: str, panel: str, grid: Columns, n_runs: int, *, x_unit: float, y_unit: float
+    ) -> Self:
+        """The curve of a grid's rows that have a mean, in the units of the axes."""
+        shown = np.isfinite(grid["mean"])
+        mean, low, high = (grid[name][shown] / y_unit for name in ("mean", "low", "high"))
+        return cls(arm, panel, grid["x"][shown] / x_unit, mean, low, high, grid["n"][shown], n_runs)
+
+
+class _KnownGrids:
+    """Mean curves of the latest requests: those of finished runs never change."""
+
+    def __init__(self) -> None:
+        self._grids: OrderedDict[Hashable, Columns] = OrderedDict()
+        self._lock = Lock()
+
+    def read(
+        self, session: Session, members: Sequence[Series], axes: Axes, reached: tuple[float, ...]
+    ) -> Columns:
+        """The mean curve of some series, whose runs have come to these places."""
+        versions = tuple((row.run_id, row.id, row.revision, row.n_points) for row in members)
+        key = axes, versions, reached
+        with self._lock:
+            grid = self._grids.get(key)
+            if grid is not None:
+                self._grids.move_to_end(key)
+                return grid
+        grid = group_curve(session, members, axes, SPREAD).grid
+        with self._lock:
+            self._grids[key] = grid
+            while len(self._grids) > _KEPT_GRIDS:
+                self._grids.popitem(last=False)
+        return grid
+
+
+known_grids = _KnownGrids()

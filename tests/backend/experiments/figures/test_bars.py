@@ -1,0 +1,44 @@
+import pytest
+
+from backend.analysis.metrics.catalogue import describe
+from tests.backend.experiments.figures.finished import cells_of, figure, finish, numbers, started
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+
+def test_bars_are_means_of_metrics_by_setting(service: RunningService) -> None:
+    arms = [{"label": f"n_e {n}", "algorithm": "paac", "config": {"n_e": n}} for n in (4, 8)]
+    wanted = {"kind": "stacked_bars", "metrics": ["paac/time_learning"], "setting": "config.n_e"}
+    study = started(
+        service.client, wanted, wanted | {"kind": "table"}, arms=arms, environments=["CartPole-v1"]
+    )
+    finish(service, study)
+    answer = figure(service.client, study)
+    [bar] = answer["figure"]["data"]
+    assert bar["x"] == ["4", "8"]
+    assert numbers(bar["y"]) == pytest.approx([0.25, 0.25])
+    assert (answer["n_in"], answer["n_planned"]) == (6, 6)
+    table = figure(service.client, study, "f1")["table"]
+    assert cells_of(table)["n_e 4"] == [pytest.approx(0.25)]
+
+
+def test_axis_of_bars_names_what_each_metric_counts(sqlite_service: RunningService) -> None:
+    metrics_of_ga3c = ["ga3c/training_queue", "ga3c/prediction_batch"]
+    study = started(sqlite_service.client, {"kind": "bars", "metrics": metrics_of_ga3c})
+    drawn = figure(sqlite_service.client, study)["figure"]
+    assert drawn["layout"]["yaxis"]["title"]["text"] == ", ".join(
+        describe(metric).axis for metric in metrics_of_ga3c
+    )
+
+
+def test_bars_of_arms_with_equal_settings_stand_apart(sqlite_service: RunningService) -> None:
+    arms = [
+        {"label": f"rate {rate}", "algorithm": "paac", "config": {"n_e": 32, "learning_rate": rate}}
+        for rate in (0.001, 0.002)
+    ]
+    wanted = {"kind": "stacked_bars", "metrics": ["paac/time_learning"], "setting": "config.n_e"}
+    study = started(sqlite_service.client, wanted, arms=arms, environments=["CartPole-v1"])
+    finish(sqlite_service, study)
+    [bar] = figure(sqlite_service.client, study)["figure"]["data"]
+    assert bar["x"] == ["32", "32 rate 0.002"]

@@ -1,0 +1,56 @@
+import ast
+import csv
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from backend.analysis.figures.export_series import COLUMNS
+from tests.backend.experiments.figures.finished import ARMS, STUDIES, finish, started
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.service
+
+
+def test_export_has_figures_with_scripts_runs_settings_and_versions(service: RunningService) -> None:
+    space = {"config.learning_rate": {"distribution": "log_uniform", "low": 1e-4, "high": 1e-2}}
+    figures: list[dict[str, Any]] = [
+        {"kind": "scatter", "setting": "config.learning_rate"}, {"kind": "curves"}, {"kind": "table"},
+        {"kind": "stacked_bars", "metrics": ["paac/time_learning"]}, {"kind": "sorted"}, {"kind": "games"},
+        {"kind": "table", "id": "runs"},
+    ]  # fmt: skip
+    arms = [ARMS[0] | {"label": "=1+1"}, *ARMS[1:]]
+    study = started(service.client, *figures, draws={"n": 3, "space": space}, arms=arms)
+    finish(service, study)
+    answer = service.client.get(f"{STUDIES}/{study}/export")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        files = {name.partition("/")[2]: archive.read(name).decode() for name in archive.namelist()}
+    scripts = {f"f{at}.py" for at in range(6) if at != 2}
+    assert files.keys() == scripts | {f"f{at}.csv" for at in range(6)} | {
+        "README.md", "study.json", "runs.csv", "figure-runs.csv", "specs.jsonl", "versions.json",
+        "f2.tex", "figure-runs.tex",
+    }  # fmt: skip
+    curves = ast.literal_eval(files["f1.py"].split("FIGURE = ", 1)[1].split("\n\n", 1)[0])
+    titles = [(text["panel"], round(text["x"], 6), text["y"], text["text"]) for text in curves["texts"]]
+    assert titles == [(0, 0.5, 1.0, "CartPole"), (1, 0.5, 1.0, "Acrobot")]
+    [first, *_] = csv.DictReader(io.StringIO(files["runs.csv"]))
+    assert [first[name] for name in ("training_score", "last_evaluation", "best_parameters")] == [
+        "10.0",
+        "110.0",
+        "",
+    ]
+    assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
+    assert "highest score 31" in files["README.md"]
+    assert files["f1.csv"].splitlines()[-1].split(",")[COLUMNS.index("n")] == "3"
+    assert "CartPole,20.0,21.0" in files["f2.csv"]
+    for name in ("f2.csv", "runs.csv"):
+        assert ",'=1+1," in files[name], "text, and no formula of a spreadsheet"
+        assert ",=" not in files[name]
+    again = service.client.post(STUDIES, json={"study": json.loads(files["study.json"])})
+    assert again.status_code == 201, again.text
+    for name in scripts:
+        compile(files[name], name, "exec")

@@ -8,11 +8,8 @@ every host and the runs that it trains. Workers are started by `callboard worker
 """
 
 import os
-import subprocess
 import sys
-import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import structlog
@@ -23,8 +20,8 @@ from backend.coordination.context import Context
 from backend.db.changes import host_queue
 from backend.platform.settings import Settings
 from backend.pubsub.bus import celery_url
-from workers import engine, tasks
-from workers.engine_process import ENGINE_COMMAND, MAX_NICENESS
+from workers import tasks
+from workers.engine_process import ENGINE_COMMAND
 from workers.host_agent import HostAgent
 
 STOP_TIMEOUT_S = 8.0
@@ -75,32 +72,11 @@ def run(settings: Settings, *, command: Sequence[str] = ENGINE_COMMAND) -> NoRet
         quiet=True,
     )
     attempts.use(worker)
-    if not _has_kernels():
-        _warm_up()
     worker.start()
     context.close()
     sys.stdout.flush()
     # Everything is flushed; interpreter shutdown takes seconds on a loaded machine.
     os._exit(int(worker.exitcode or 0))
-
-
-def _has_kernels() -> bool:
-    """Whether the engine's kernels have been compiled on this machine: the first run would wait for that."""
-    package = Path(engine.__file__).parent / "nn"
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or package)
-    compiled_at = max((file.stat().st_mtime for file in folder.rglob("kernels.*.nbi")), default=0.0)
-    return compiled_at >= (package / "kernels.py").stat().st_mtime
-
-
-def _warm_up() -> None:
-    """Compile the kernels in a process that yields to all others, and ends with this thread."""
-    process = subprocess.Popen(
-        [*ENGINE_COMMAND, "warm-up", "--parent", str(os.getpid())],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    os.setpriority(os.PRIO_PROCESS, process.pid, MAX_NICENESS)
-    threading.Thread(target=process.wait, name="warm-up", daemon=True).start()
 
 
 def __getattr__(name: str) -> Celery:

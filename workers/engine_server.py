@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -22,12 +22,15 @@ import psutil
 import structlog
 
 from backend import specs
+from backend.specs.run import is_custom
 from workers import engine
 from workers.engine.processes.child import adopting_orphans
 from workers.engine_process import ENGINE_COMMAND
 
 REPLY_TIMEOUT_S = 60.0
 """How long a fork may take. It takes milliseconds, but the machine may be out of memory, or suspended."""
+
+_TICK_S = 0.2
 
 _PADDING = " " * 1024
 """Room for the command line that an engine writes over the server's."""
@@ -90,6 +93,25 @@ class EngineServer:
             took_s = round(monotonic() - self._started_at, 1)
             log.info("engine_server.ready", pid=self._process.pid, took_s=took_s)
             return True
+
+    def why_not(self, environment: str, check: Callable[[], None]) -> str | None:
+        """Wait until it can fork an engine; return why it cannot, if so.
+
+        Args:
+            environment: what the engine plays.
+            check: called while the server loads; raises to end the wait.
+
+        Raises:
+            OSError: no process can be started now.
+        """
+        if is_custom(environment):
+            return f"{environment} is a custom environment"
+        try:
+            while not self.is_ready(_TICK_S):
+                check()
+        except EngineServerError as error:
+            return f"the engine server does not start: {error}"
+        return None
 
     def fork(self, arguments: Sequence[str], descriptors: Sequence[int]) -> int:
         """Fork an engine that is a child of this process, and return its process id.

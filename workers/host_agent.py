@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -26,7 +27,7 @@ from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
 from workers.disk import Disk
 from workers.engine_process import ENGINE_COMMAND
-from workers.engine_server import EngineServer
+from workers.engine_server import EngineServer, EngineServerError
 from workers.gameplay import Gameplay
 from workers.jobs import JobRunner
 from workers.play import PlaySessions
@@ -92,9 +93,16 @@ class HostAgent:
         # Other commands fork nothing.
         can_fork = sys.platform == "linux" and command == ENGINE_COMMAND
         self._server = EngineServer() if can_fork else None
+        # Evaluations and agents of games may use a GPU too.
+        self._server_of_jobs = None if self._gpus.devices else self._server
         self._gameplay = Gameplay(context.settings.redis)
         self._play = PlaySessions(
-            context, self._gameplay, self._facts["environments"], command=command, on_end=self.wake
+            context,
+            self._gameplay,
+            self._facts["environments"],
+            command=command,
+            server=self._server_of_jobs,
+            on_end=self.wake,
         )
         self._execute = execute
         self._claimed: list[Supervisor] = []
@@ -109,6 +117,10 @@ class HostAgent:
 
     def start(self) -> None:
         """Start the agent's thread."""
+        if self._server is not None:
+            # Now, so that the first run or game waits less for it.
+            with suppress(EngineServerError, OSError):
+                self._server.is_ready(0.0)
         self._gameplay.start()
         self._play.start()
         self._clean_up.start()
@@ -333,6 +345,7 @@ class HostAgent:
                 self._context,
                 job,
                 command=self._command,
+                server=self._server_of_jobs,
                 on_end=self.wake,
                 on_disk_fault=self._disk.record_fault,
             )

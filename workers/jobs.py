@@ -18,10 +18,11 @@ from sqlalchemy.orm import Session
 
 from backend.coordination.context import TRANSIENT_ERRORS, Context, retry_until_available
 from backend.fleet.jobs import service as jobs
-from backend.fleet.jobs.kinds import EngineFailed, FileLost, JobFailed, job_kinds
+from backend.fleet.jobs.kinds import Command, EngineFailed, FileLost, JobFailed, job_kinds
 from backend.runs.runs import service as runs
 from backend.specs import machine_faults
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
+from workers.engine_server import EngineServer
 from workers.job_files import JobFiles, job_folder
 
 TIMEOUT_S = 3600.0
@@ -69,10 +70,12 @@ class JobRunner(threading.Thread):
         job: ClaimedJob,
         *,
         command: Sequence[str] = ENGINE_COMMAND,
+        server: EngineServer | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_disk_fault: Callable[[int], None] = lambda number: None,
     ) -> None:
         super().__init__(name=f"job-{job.id}", daemon=True)
+        self._server = server
         self._context = context
         self._job = job
         self._kind = job_kinds()[job.kind]
@@ -142,7 +145,7 @@ class JobRunner(threading.Thread):
         try:
             with job_folder(self._run_dir, self._job.id, is_of_run=self._job.run_id is not None) as folder:
                 files = JobFiles(self._context, self._owner_id, folder, self._retry)
-                answer = self._wait_for_engine(folder, files.arguments(command))
+                answer = self._wait_for_engine(folder, command, files.arguments(command))
                 result = files.result(command, answer)
         except (EngineFailed, FileLost) as error:
             failure, record_failure = error, kind.record_failure
@@ -157,7 +160,25 @@ class JobRunner(threading.Thread):
         with self._context.reading() as session:
             return self._kind.load(session, self._context.store, self._job.target_id)
 
-    def _wait_for_engine(self, folder: Path, arguments: Sequence[str]) -> str:
+    def _start_engine(self, folder: Path, command: Command, arguments: Sequence[str]) -> EngineProcess:
+        # Without a spec it needs little of what the server has loaded, and bounds its memory.
+        spec, server = command.spec, self._server
+        if spec is None or server is None or server.why_not(getattr(spec, "environment", ""), self._check):
+            server = None
+        return EngineProcess(
+            arguments,
+            output=folder / "stderr.log",
+            stdout=folder / "stdout.log",
+            command=self._command,
+            fork=server.fork if server else None,
+            niceness=self._context.settings.engine_niceness,
+        )
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise JobLost
+
+    def _wait_for_engine(self, folder: Path, command: Command, arguments: Sequence[str]) -> str:
         """Run the engine to its end; return its standard output.
 
         Raises:
@@ -165,16 +186,7 @@ class JobRunner(threading.Thread):
             JobKilled: it was killed.
             JobLost: the lease is lost, or the worker is shutting down.
         """
-        stdout = folder / "stdout.log"
-        process = self._retry(
-            lambda: EngineProcess(
-                arguments,
-                output=folder / "stderr.log",
-                stdout=stdout,
-                command=self._command,
-                niceness=self._context.settings.engine_niceness,
-            )
-        )
+        process = self._retry(lambda: self._start_engine(folder, command, arguments))
         try:
             while not process.has_exited():
                 if self._cancelled.wait(_TICK_S):
@@ -190,7 +202,7 @@ class JobRunner(threading.Thread):
             raise JobKilled
         if status != 0:
             raise EngineFailed(process.output_tail() or f"the engine exited with status {status}")
-        return stdout.read_text()
+        return (folder / "stdout.log").read_text()
 
     def _keep_lease(self) -> None:
         """Renew the lease until the job ends, also while a slow store transfers a file; cancel the job if the

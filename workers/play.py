@@ -26,6 +26,7 @@ from backend.specs.play import Pause, PlaySetup
 from backend.specs.recordings import FRAME, GAME_REPORT, REPORT, GamePlayed, GameStarted
 from workers import resume
 from workers.engine_process import ENGINE_COMMAND, EngineProcess
+from workers.engine_server import EngineServer
 from workers.gameplay import TIMEOUT_S, Gameplay
 
 LEFT_S = 30.0
@@ -50,6 +51,7 @@ class PlaySessions:
         gameplay: publishes frames, and knows which players are there.
         environments: the environments that the host can run.
         command: the engine's command.
+        server: forks the engines; None: they are started by the command.
         on_end: called when a session has ended.
     """
 
@@ -60,8 +62,10 @@ class PlaySessions:
         environments: Sequence[str],
         *,
         command: Sequence[str] = ENGINE_COMMAND,
+        server: EngineServer | None = None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
+        self._server = server
         self._context = context
         self._gameplay = gameplay
         self._environments = environments
@@ -134,6 +138,7 @@ class PlaySessions:
             self._gameplay,
             folder=self._folder,
             command=self._command,
+            server=self._server,
             on_end=self._on_end,
         )
         self._sessions = self._alive() | {session_id: runner}
@@ -157,6 +162,10 @@ class PlaySessions:
                 self._stopping.wait(TIMEOUT_S)
 
 
+class _Cancelled(Exception):
+    """The session was ended before its engine started."""
+
+
 class PlayRunner(threading.Thread):
     """Runs the engine of one session, publishes its frames and records its games."""
 
@@ -169,6 +178,7 @@ class PlayRunner(threading.Thread):
         *,
         folder: Path,
         command: Sequence[str],
+        server: EngineServer | None,
         on_end: Callable[[], None],
     ) -> None:
         super().__init__(name=f"play-{session_id}", daemon=True)
@@ -178,6 +188,7 @@ class PlayRunner(threading.Thread):
         self._gameplay = gameplay
         self._parent = folder
         self._command = command
+        self._server = server
         self._on_end = on_end
         self._host = context.settings.host_name
         self._process: EngineProcess | None = None
@@ -225,8 +236,18 @@ class PlayRunner(threading.Thread):
                 log.exception("play.store_unavailable")
                 return "the artifact store is unavailable: try again later"
             (folder / "spec.json").write_text(setup.model_dump_json())
+            server = self._server
+            try:
+                if server is not None and server.why_not(setup.environment, self._check):
+                    server = None
+            except _Cancelled:
+                return str(self._reason)
             process = EngineProcess(
-                ["play", str(folder)], output=folder / "output.log", control=True, command=self._command
+                ["play", str(folder)],
+                output=folder / "output.log",
+                control=True,
+                command=self._command,
+                fork=server.fork if server else None,
             )
             try:
                 self._process = process
@@ -238,6 +259,10 @@ class PlayRunner(threading.Thread):
                 process.reap()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _check(self) -> None:
+        if self._reason is not None:
+            raise _Cancelled
 
     def _fetch_checkpoint(self, folder: Path) -> bool:
         """Write the checkpoint of the session's agent; False if it is missing or damaged."""

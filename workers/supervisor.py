@@ -26,11 +26,10 @@ from backend.runs.runs import service as runs
 from backend.specs import machine_faults
 from backend.specs.commands import ChangeSettings, Stop, Watch
 from backend.specs.events import EndedEvent
-from backend.specs.run import is_custom
 from backend.specs.states import RunState
 from workers import resume
 from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity
-from workers.engine_server import EngineServer, EngineServerError
+from workers.engine_server import EngineServer
 from workers.gameplay import Gameplay
 from workers.outcome import AttemptOutcome, attempt_outcome, machine_fault
 from workers.recorder import MAX_BATCH_BYTES, Recorder
@@ -251,14 +250,7 @@ class Supervisor:
         if self._may_use_gpu or self.gpu is not None:
             return "it may use a GPU"
         spec = json.loads((self._run_dir / "spec.json").read_text("utf-8"))
-        if is_custom(spec["environment"]):
-            return f"{spec['environment']} is a custom environment"
-        try:
-            while not self._server.is_ready(TICK_S):
-                self._check(interruptible=True)
-        except EngineServerError as error:
-            return f"the engine server does not start: {error}"
-        return None
+        return self._server.why_not(spec["environment"], partial(self._check, interruptible=True))
 
     def _forward_frames(self) -> None:
         """Have the engine send frames while a viewer watches, and publish them."""

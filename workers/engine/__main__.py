@@ -14,7 +14,6 @@
     python -m workers.engine start-set FOLDER --document PATH --out PATH
     python -m workers.engine play FOLDER --control-fd FD
     python -m workers.engine encode FOLDER --upload PATH --out PATH --form file|frames [--fps N]
-    python -m workers.engine warm-up
     python -m workers.engine serve --requests FD
 
 RUN_DIR, or FOLDER, holds `spec.json`; `encode`, `start-set` and `thumbnail --video` do not read it, and that

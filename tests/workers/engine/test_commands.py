@@ -27,5 +27,5 @@ def test_help_of_a_subcommand_imports_no_other() -> None:
 def test_help_names_every_subcommand() -> None:
     command = [sys.executable, "-m", "workers.engine", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for name in ("train", "evaluate", "video", "game", "thumbnail", "branch", "saliency", "warm-up"):
+    for name in ("train", "evaluate", "video", "game", "thumbnail", "branch", "saliency"):
         assert f"\n    {name} " in done.stdout

@@ -19,8 +19,9 @@ from sqlalchemy import Engine, select
 
 from backend import specs
 from backend.coordination.context import Context
-from backend.db import LogLine
+from backend.db import Evaluation, Job, LogLine
 from backend.db.engine import reading, writing
+from backend.runs.evaluations import service as evaluations
 from backend.runs.runs import actions
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
@@ -33,12 +34,13 @@ from tests.support.waiting import PATIENCE_S, until
 from tests.workers.engine.contract_runs import small
 from tests.workers.engine.training.training_runs import columns
 from tests.workers.support import ENDLESS, FAKE_ENGINE, claim, run_row, running
-from workers import engine_server
+from workers import engine_server, jobs
 from workers.engine.processes.child import adopting_orphans
 from workers.engine.training import checkpoint
 from workers.engine_process import EngineProcess
 from workers.engine_server import EngineServer, EngineServerError
 from workers.gameplay import Gameplay
+from workers.jobs import JobRunner
 from workers.supervisor import Supervisor
 
 pytestmark = pytest.mark.service
@@ -459,7 +461,9 @@ def test_engine_that_is_not_forked_has_the_reason_in_its_log(
     assert server.pid is None
 
 
-def test_supervised_engine_is_forked(context: Context, engine: Engine, server: EngineServer) -> None:
+def test_engines_of_runs_and_evaluations_are_forked(
+    context: Context, engine: Engine, server: EngineServer
+) -> None:
     add_host(engine, "a")
     config = {"n_e": 4, "n_w": 1, "evaluation_episodes": 0}
     run = make_run(engine, stop={"agent_steps": 500}, config=config)
@@ -472,6 +476,17 @@ def test_supervised_engine_is_forked(context: Context, engine: Engine, server: E
     row = run_row(engine, run.id)
     assert row.state == "finished", row.error
     assert [line["not_forked"] for line in lines if line["event"] == "engine.started"] == [None]
+    with writing(engine) as session:
+        evaluation, _ = evaluations.request(session, run.id, n_episodes=2, seed=5)
+        job = jobs.claim(session, "a", 60, [run.environment])
+    assert job is not None
+    runner = JobRunner(context, job, command=("false",), server=server)
+    runner.start()
+    runner.join(PATIENCE_S)
+    with reading(engine) as session:
+        assert len(session.get_one(Evaluation, evaluation.id).returns) == 2, session.get_one(
+            Job, job.id
+        ).error
 
 
 def test_run_can_be_stopped_while_the_server_loads(

@@ -576,7 +576,7 @@ class JobRunner(threading.Thread):
             if self._job.run_id is not None:
                 is_thumbnail = self._job.kind in (THUMBNAIL, VIDEO_THUMBNAIL)
                 # Who waits for a thumbnail follows its job: nothing else has to be fetched again.
-                runs.bump_revision(session, self._job.run_id, [] if is_thumbnail else None)
+                runs.bump_revision(session, self._job.run_id, ["thumbnails"] if is_thumbnail else [])
 
     def _write(self, action: Callable[[Session], object]) -> None:
         def write() -> None:

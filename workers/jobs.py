@@ -229,7 +229,10 @@ class JobRunner(threading.Thread):
         if jobs.finish(session, self._job.id, self._job.tries):
             write(session)
             if self._job.run_id is not None:
-                runs.bump_revision(session, self._job.run_id, None if self._kind.changes_run else [])
+                # Who waits for a thumbnail follows its job: nothing else has to be fetched again.
+                runs.bump_revision(
+                    session, self._job.run_id, [] if self._kind.changes_run else ["thumbnails"]
+                )
 
     def _write(self, action: Callable[[Session], object]) -> None:
         def write() -> None:

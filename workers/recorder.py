@@ -292,24 +292,23 @@ def _log_line(time_s: float, level: str, message: str) -> dict[str, Any]:
     return {"time": datetime.fromtimestamp(time_s, UTC), "level": level, "message": message}
 
 
-PARTS: dict[type[events.Event], str] = {
-    events.EpisodeEvent: "episodes",
-    events.EvaluationEvent: "evaluations",
-    events.CheckpointSavedEvent: "checkpoints",
-    events.CheckpointsRemovedEvent: "checkpoints",
-    events.LogEvent: "log",
-}
-"""What an event changes apart from the run's own columns."""
-
-
-def _parts(batch: Sequence[events.AnyEvent]) -> set[str] | None:
-    """What a batch changes, for pages that show it; None if anything may change."""
+def _parts(batch: Sequence[events.AnyEvent]) -> set[str]:
+    """The parts of a run that a batch changes, for pages that show them; none if anything may change."""
     parts = set()
     for event in batch:
-        if isinstance(event, events.PointsEvent):
-            parts.add("series/" + event.metric.split("/")[0])
-        elif type(event) in PARTS:
-            parts.add(PARTS[type(event)])
-        elif not isinstance(event, events.ReportEvent):
-            return None
+        match event:
+            case events.PointsEvent():
+                parts.add("series/" + event.metric.split("/")[0])
+            case events.ReportEvent():
+                parts.add("progress")
+            case events.EpisodeEvent():
+                parts.add("episodes")
+            case events.EvaluationEvent():
+                parts.add("evaluations")
+            case events.CheckpointSavedEvent() | events.CheckpointsRemovedEvent():
+                parts.add("checkpoints")
+            case events.LogEvent():
+                parts.add("log")
+            case _:
+                return set()
     return parts

@@ -4,55 +4,80 @@ A repository records changes while it writes. After the commit, the owner of the
 them to `backend.pubsub.bus.Bus.publish_changes`. Changes of a rolled back transaction are never published.
 """
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
 
+from pydantic import ConfigDict
 from sqlalchemy.orm import Session
+
+from backend.specs.fields import Schema
 
 _CHANGES = "callboard_changes"
 _WAKE_UPS = "callboard_wake_ups"
 
 
-def record_run_change(
-    session: Session, run_id: str, revision: int, state: str, parts: Collection[str] | None = None
+class ChangeEvent(Schema):
+    """Something has changed. Clients ignore kinds that they do not know."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "kind": "run",
+                    "id": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+                    "parents": {},
+                    "state": "running",
+                    "changed": ["episodes", "series/rollout"],
+                }
+            ]
+        }
+    )
+
+    kind: str
+    """What has changed, such as `run`, `host`, `job`, `sweep` or `study`."""
+    id: str
+    """Its id."""
+    parents: dict[str, str]
+    """What it belongs to: kind -> id, such as the run of a job."""
+    state: str | None
+    """Its state now, or `deleted`; null if it has none."""
+    changed: list[str]
+    """The parts that have changed, of it or of what it belongs to; empty: anything may have. Of a run, such
+    as `series/<section>` (points of metrics whose names begin with `<section>/`), `metrics` (new metrics),
+    `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `thumbnails`, `step_notes`, `log`,
+    and `progress`, its own counters. Of a job: `state`, `result` once it has ended, and what it does, such as
+    `video` or `evaluation`, a part of its run. Of a host: `heartbeat`."""
+
+
+def record_change(
+    session: Session,
+    kind: str,
+    object_id: str,
+    *,
+    state: str | None = None,
+    parents: Mapping[str, str | None] | None = None,
+    changed: Collection[str] = (),
 ) -> None:
-    """Record that a run has a new revision.
+    """Record that something has changed. `changed` of the same transaction are joined.
 
     Args:
         session: the writing session.
-        run_id: the run.
-        revision: the run's new revision.
-        state: the run's state.
-        parts: what has changed apart from the columns of the run itself: `series/<section>` for points of
-            metrics whose names begin with `<section>/`, `metrics` for new metrics, `episodes`, `evaluations`,
-            `checkpoints`, `videos`, `step_notes`, `log`. None: anything may have.
+        kind: what it is, as REST calls it, such as `run`.
+        object_id: its id.
+        state: its state, if it has any.
+        parents: kind -> id of what it belongs to; None where it belongs to none of this kind.
+        changed: the parts that have changed, of it or of its parents; empty: anything may have.
     """
-    change: dict[str, Any] = {"run": run_id, "revision": revision, "state": state}
-    earlier = session.info.get(_CHANGES, {}).get(("run", run_id))
-    if parts is not None and (earlier is None or "changed" in earlier):
-        change["changed"] = sorted({*parts, *(earlier or change).get("changed", ())})
-    _note(session, ("run", run_id), change)
-
-
-def record_host_change(session: Session, host_id: str) -> None:
-    """Record that a host has changed."""
-    _note(session, ("host", host_id), {"host": host_id})
-
-
-def record_job_change(session: Session, job_id: str, kind: str, run_id: str | None, state: str) -> None:
-    """Record that a job of a kind has changed; `run_id` is None if it belongs to no run."""
-    of_run = {} if run_id is None else {"run": run_id}
-    _note(session, ("job", job_id), {"job": job_id, "kind": kind, "state": state} | of_run)
-
-
-def record_sweep_change(session: Session, sweep_id: str, revision: int, state: str) -> None:
-    """Record that a sweep has a new revision."""
-    _note(session, ("sweep", sweep_id), {"sweep": sweep_id, "revision": revision, "state": state})
-
-
-def record_study_change(session: Session, study_id: str, revision: int, state: str) -> None:
-    """Record that a study has a new revision."""
-    _note(session, ("study", study_id), {"study": study_id, "revision": revision, "state": state})
+    changes = session.info.setdefault(_CHANGES, {})
+    earlier = changes.get((kind, object_id))
+    if earlier is not None:
+        changed = {*changed, *earlier.changed} if changed and earlier.changed else ()
+    changes[kind, object_id] = ChangeEvent(
+        kind=kind,
+        id=object_id,
+        parents={name: value for name, value in (parents or {}).items() if value is not None},
+        state=state,
+        changed=sorted(changed),
+    )
 
 
 def record_work(session: Session, queue: str) -> None:
@@ -65,7 +90,7 @@ def host_queue(host_id: str) -> str:
     return f"host.{host_id}"
 
 
-def take_changes(session: Session) -> list[dict[str, Any]]:
+def take_changes(session: Session) -> list[ChangeEvent]:
     """Return the recorded changes, the latest of each object, and clear them. Call after the commit."""
     return list(session.info.pop(_CHANGES, {}).values())
 
@@ -79,7 +104,3 @@ def discard_changes(session: Session) -> None:
     """Clear the recorded changes and queues, so that the commit publishes nothing."""
     take_changes(session)
     take_work(session)
-
-
-def _note(session: Session, key: tuple[str, str], change: dict[str, Any]) -> None:
-    session.info.setdefault(_CHANGES, {})[key] = change

@@ -121,7 +121,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
     if batch.n_episodes is not None:  # as the points before them
         frames_per_step = run.frames / run.agent_steps if run.agent_steps else 1.0
         kept = {name: with_frames(columns, max(1.0, frames_per_step)) for name, columns in kept.items()}
-    parts = {"series/" + name.split("/")[0] for name in kept} | ({"log"} if dropped else set())
+    parts = {"progress", *("series/" + name.split("/")[0] for name in kept), *(["log"] if dropped else [])}
     if run.return_metric in kept:  # charts of the return show it under its own name
         parts.add("series/" + EPISODE_RETURN.split("/")[0])
     revision = runs.touch(session, run, parts)

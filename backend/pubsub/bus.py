@@ -6,9 +6,7 @@ has lost a message reports this with its next one, and pages then read everythin
 page may show the former state, at most until its stream is opened again, `LIFETIME_S` later.
 """
 
-import json
 from collections.abc import Iterable
-from typing import Any
 
 import structlog
 from celery import Celery
@@ -18,12 +16,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from sqlalchemy.orm import Session
 
-from backend.db.changes import take_changes, take_work
+from backend.db.changes import ChangeEvent, take_changes, take_work
 
 CHANNEL = "callboard:events"
-"""JSON messages: `{"run", "revision", "state"}`, `{"sweep", "revision", "state"}`,
-`{"study", "revision", "state"}`, `{"host"}` or `{"job", "kind", "run", "state"}`, without `run` for a job
-that belongs to no run."""
+"""Messages: `ChangeEvent` as JSON, or `LOST`."""
 
 LOST = '{"lost":true}'
 """The message which reports that earlier ones of the same process were lost."""
@@ -87,9 +83,9 @@ class Bus:
         for queue in take_work(session):
             self.wake(queue)
 
-    def publish(self, changes: Iterable[dict[str, Any]]) -> None:
+    def publish(self, changes: Iterable[ChangeEvent]) -> None:
         """Publish committed changes."""
-        messages = [json.dumps(change, separators=(",", ":")) for change in changes]
+        messages = [change.model_dump_json() for change in changes]
         if not messages:
             return
         n_lost = self._n_lost

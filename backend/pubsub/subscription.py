@@ -22,7 +22,7 @@ CANCEL_INTERVAL_S = 1.0
 MAX_UNSENT = 1000
 """Maximum number of events that wait for a slow client. After one more it gets a `resync` instead."""
 
-_OF_HOST = b'{"host":'
+_OF_HOST = b'{"kind":"host",'
 """How the message of a host begins."""
 
 log = structlog.get_logger(__name__)

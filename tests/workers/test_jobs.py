@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from backend.coordination.context import Context
 from backend.db import Episode, Evaluation, Job, Run
-from backend.db.changes import take_changes
+from backend.db.changes import ChangeEvent, take_changes
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.platform.artifacts import ArtifactKind
@@ -131,14 +131,13 @@ def test_only_thumbnails_are_stored_without_a_change_of_the_rest_of_their_run(
     video = _episode(context, engine, run)
     with writing(engine) as session:
         episodes.request_thumbnail(session, session.get_one(Episode, video.target_id), again=False)
-    published: list[dict[str, object]] = []
+    published: list[ChangeEvent] = []
     monkeypatch.setattr(
         context.bus, "publish_changes", lambda session: published.extend(take_changes(session))
     )
     for _ in ("video", "thumbnail"):
         _do(context, engine).join(PATIENCE_S)
-    changes = [change for change in published if change.get("run") == run.id and "job" not in change]
-    assert [change.get("changed") for change in changes] == [None, []]
+    assert [change.changed for change in published if change.id == run.id] == [[], ["thumbnails"]]
 
 
 def test_failed_thumbnail_keeps_stderr_of_engine(context: Context, engine: Engine) -> None:

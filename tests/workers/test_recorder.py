@@ -1,4 +1,3 @@
-import json
 import math
 import time
 import tracemalloc
@@ -16,6 +15,7 @@ from sqlalchemy.orm import Session
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
+from backend.db.changes import ChangeEvent
 from backend.db.engine import reading, writing
 from backend.platform.artifacts import ArtifactKind, ArtifactStore
 from backend.pubsub.bus import CHANNEL
@@ -128,20 +128,19 @@ def test_published_change_names_the_parts_that_a_batch_changed(
         listener.subscribe(CHANNEL)
         assert listener.get_message(timeout=PATIENCE_S) is not None  # the subscription's confirmation
 
-        def changed(*logged: events.AnyEvent) -> list[str] | None:
+        def changed(*logged: events.AnyEvent) -> list[str]:
             claimed.write(*logged)
             assert _recorder(context, claimed).record()
             message = listener.get_message(timeout=PATIENCE_S)
             assert message is not None
-            fields: list[str] | None = json.loads(message["data"]).get("changed")
-            return fields
+            return ChangeEvent.model_validate_json(message["data"]).changed
 
-        assert changed(STARTED) is None, "a transition may change anything"
-        assert changed(points(3), REPORT) == ["metrics", "series/loss"]
-        assert changed(points(4), REPORT) == ["series/loss"]
-        assert changed(REPORT) == []
+        assert changed(STARTED) == [], "a transition may change anything"
+        assert changed(points(3), REPORT) == ["metrics", "progress", "series/loss"]
+        assert changed(points(4), REPORT) == ["progress", "series/loss"]
+        assert changed(REPORT) == ["progress"]
         monkeypatch.setattr(bounds, "MAX_SERIES", 1)
-        assert changed(points(5, metric="another/metric"), REPORT) == ["log", "series/another"]
+        assert changed(points(5, metric="another/metric"), REPORT) == ["log", "progress", "series/another"]
         log = events.LogEvent(time=1.0, level="info", message="a line")
         assert changed(claimed.episode(10), claimed.checkpoint(10), log) == ["checkpoints", "episodes", "log"]
 

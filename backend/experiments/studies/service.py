@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Study, StudyCell
 from backend.db.base import new_id
-from backend.db.changes import record_study_change
+from backend.db.changes import record_change
 from backend.db.clock import database_now
 from backend.db.study import study_spec
 from backend.experiments.cells import repository as study_cells
@@ -265,7 +265,7 @@ def delete(session: Session, study_id: str) -> None:
     study = get(session, study_id, for_update=True)
     if study.state == "running":
         raise Conflict("the study is running: stop it before you delete it")
-    record_study_change(session, study.id, study.revision + 1, "deleted")
+    record_change(session, "study", study.id, state="deleted")
     repository.remove(session, study)
 
 
@@ -464,5 +464,5 @@ def _change(session: Session, study: Study, changes: Mapping[str, Any]) -> None:
 def _touch(session: Session, study: Study) -> None:
     """Bump the revision of a locked study; the change is published after the commit."""
     study.revision += 1
-    record_study_change(session, study.id, study.revision, study.state)
+    record_change(session, "study", study.id, state=study.state)
     session.flush()

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Sweep, SweepConfiguration
 from backend.db.base import new_id
-from backend.db.changes import record_sweep_change
+from backend.db.changes import record_change
 from backend.db.clock import database_now
 from backend.experiments.sweeps import configurations, repository
 from backend.experiments.sweeps.planning import Plan, StoredMember, plan
@@ -198,7 +198,7 @@ def delete(session: Session, sweep_id: str) -> None:
     sweep = get(session, sweep_id, for_update=True)
     if sweep.state == "running":
         raise Conflict("the sweep is running: stop it before you delete it")
-    record_sweep_change(session, sweep.id, sweep.revision + 1, "deleted")
+    record_change(session, "sweep", sweep.id, state="deleted")
     repository.remove(session, sweep)
 
 
@@ -358,5 +358,5 @@ def _change(session: Session, sweep: Sweep, changes: Mapping[str, Any]) -> None:
 def _touch(session: Session, sweep: Sweep) -> None:
     """Bump the revision of a locked sweep; the change is published after the commit."""
     sweep.revision += 1
-    record_sweep_change(session, sweep.id, sweep.revision, sweep.state)
+    record_change(session, "sweep", sweep.id, state=sweep.state)
     session.flush()

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import Host, Run
-from backend.db.changes import record_host_change, record_work
+from backend.db.changes import record_change, record_work
 from backend.db.clock import database_now
 from backend.fleet.hosts import repository
 from backend.fleet.hosts.waiting import (
@@ -167,7 +167,7 @@ def record_stop(session: Session, host_id: str, worker_id: str) -> None:
     if host is not None and host.worker_id == worker_id:
         host.stopped_at = database_now(session)
         session.flush()
-        record_host_change(session, host_id)
+        record_change(session, "host", host_id)
 
 
 def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
@@ -189,7 +189,7 @@ def record_heartbeat(session: Session, host_id: str, **facts: Any) -> Host:
         host.last_seen_at = now
         host.stopped_at = None
     session.flush()
-    record_host_change(session, host_id)
+    record_change(session, "host", host_id, changed=["heartbeat"])
     return host
 
 
@@ -202,7 +202,7 @@ def set_draining(session: Session, host_id: str, draining: bool) -> None:
     host = _locked(session, host_id)
     host.draining = draining
     session.flush()
-    record_host_change(session, host_id)
+    record_change(session, "host", host_id)
     if not draining:
         for queue in host.queues:
             record_work(session, queue)
@@ -221,7 +221,7 @@ def remove(session: Session, host_id: str, lease_s: float) -> None:
     if repository.runs_by_host(session).get(host_id):
         raise Conflict(f"host {quoted(host_id)} holds runs until their leases expire: try again then")
     repository.delete(session, host)
-    record_host_change(session, host_id)
+    record_change(session, "host", host_id)
 
 
 def _locked(session: Session, host_id: str) -> Host:

@@ -8,12 +8,14 @@ from sqlalchemy.orm import Session
 
 from backend.db import Job
 from backend.db.base import new_id, storable
-from backend.db.changes import record_job_change, record_work
+from backend.db.changes import record_change, record_work
 from backend.db.clock import database_now
 from backend.fleet.jobs import repository
 
 MAX_TRIES = 3
 """A job fails when its worker has died this often."""
+ENDED = ("done", "failed")
+"""States of a job that has ended."""
 _MODULES = re.compile(r"^(\w+\.)+(?=\w+: )")
 
 
@@ -45,14 +47,14 @@ def request(
         )
         if (existing := repository.add(session, job)) is not None:
             return existing
-    elif job.state in ("failed", "done"):
+    elif job.state in ENDED:
         job.state, job.tries, job.error = "queued", 0, None
         job.requested_by = requested_by
     else:
         return job
     session.flush()
     record_work(session, queue)
-    record_job_change(session, job.id, kind, run_id, job.state)
+    _record(session, job)
     return job
 
 
@@ -79,7 +81,7 @@ def claim(
     job.state, job.host, job.tries = "running", host, job.tries + 1
     job.lease_expires_at = now + timedelta(seconds=lease_s)
     session.flush()
-    record_job_change(session, job.id, job.kind, job.run_id, job.state)
+    _record(session, job)
     return job
 
 
@@ -127,4 +129,10 @@ def _set_state(session: Session, job: Job, state: str, error: str | None) -> Non
     job.state, job.error = state, error
     job.host = job.lease_expires_at = None
     session.flush()
-    record_job_change(session, job.id, job.kind, job.run_id, state)
+    _record(session, job)
+
+
+def _record(session: Session, job: Job) -> None:
+    """Record that the state of a job has changed, and with it what the job does for its run."""
+    changed = ["state", job.kind, *(["result"] if job.state in ENDED else [])]
+    record_change(session, "job", job.id, state=job.state, parents={"run": job.run_id}, changed=changed)

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from backend.http.openapi import errors, examples
-from backend.http.openapi.events import EVENT_SCHEMAS
 
 DESCRIPTION = """A request is authenticated by a token (`Authorization: Bearer …`) or by a browser's session.
 
@@ -29,34 +28,19 @@ def operation_id(route: APIRoute) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Complete the document of `app`: errors as problem documents, events, tags and examples."""
+    """Complete the document of `app`: errors as problem documents, tags and examples."""
     plain = app.openapi
 
     def completed() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = plain()
             errors.describe(document, app.routes)
-            _describe_events(document)
             examples.describe(document)
             document["tags"] = _tags(app)
         assert app.openapi_schema is not None
         return app.openapi_schema
 
     app.openapi = completed  # type: ignore[method-assign]
-
-
-def _describe_events(document: dict[str, Any]) -> None:
-    schemas = document["components"]["schemas"]
-    schemas |= EVENT_SCHEMAS
-    events = document["paths"]["/api/v1/events"]["get"]["responses"]["200"]
-    events["content"]["text/event-stream"] = {
-        "schema": {
-            "type": "string",
-            "description": "The `data` of each unnamed event.",
-            "contentMediaType": "application/json",
-            "contentSchema": {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in EVENT_SCHEMAS]},
-        }
-    }
 
 
 def _tags(app: FastAPI) -> list[dict[str, str]]:

@@ -164,16 +164,6 @@ EXAMPLES: dict[str, Any] = {
         "errors": [{"field": "config.n_e", "message": "must be at least 1"}],
     },
     "RenderingPending": {"job": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "queued"},
-    "RunEvent": {
-        "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
-        "revision": 42,
-        "state": "running",
-        "changed": ["episodes", "series/rollout"],
-    },
-    "HostEvent": {"host": "lab-3"},
-    "SweepEvent": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M", "revision": 7, "state": "running"},
-    "StudyEvent": {"study": "01JD3R4T6V8X0Z2B4D6F8H0K2N", "revision": 7, "state": "running"},
-    "JobEvent": {"job": "01JD3R0A4M", "kind": "video", "run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "state": "done"},
 }
 """Schema -> an example that it validates."""
 

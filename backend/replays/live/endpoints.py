@@ -8,6 +8,7 @@ from typing import Any
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from backend.access.auth.state import AuthStateDep
+from backend.db.changes import ChangeEvent
 from backend.http.access import Viewer
 from backend.http.dependencies import AppState, AppStateDep
 from backend.http.routing import ResourceRouter
@@ -23,30 +24,41 @@ HEARTBEAT_S = 1.0
 """After this long without an event, and at most `WAIT_S` later, a heartbeat is sent."""
 
 
-@router.get("/events", response_class=EventSourceResponse)
+_CONTENT = {
+    "schema": {
+        "type": "string",
+        "description": "The `data` of each unnamed event.",
+        "contentMediaType": "application/json",
+        "contentSchema": {"$ref": f"#/components/schemas/{ChangeEvent.__name__}"},
+    }
+}
+
+
+@router.get(
+    "/events",
+    response_class=EventSourceResponse,
+    responses={200: {"content": {EventSourceResponse.media_type: _CONTENT}}},
+)
 async def follow_events(
     principal: Viewer, slot: StreamSlot, state: AppStateDep, auth: AuthStateDep
-) -> AsyncIterator[ServerSentEvent]:
+) -> AsyncIterator[ChangeEvent]:
     """Changes as server-sent events.
 
-    An unnamed event carries `{"run", "revision", "state"}` (`deleted` for a deleted run), `{"host"}`,
-    `{"job", "kind", "run", "state"}`, `{"sweep", "revision", "state"}` or `{"study", "revision", "state"}`. A
-    run's event with `changed` names what else has changed apart from the run: `series/<section>` (points of
-    metrics of this section), `metrics` (new metrics), `episodes`, `evaluations`, `checkpoints`, `videos`,
-    `step_notes`, `log`; without `changed` anything may have. The event `heartbeat` follows at the latest 1.5
-    s after another event: its absence shows a broken connection. The event `resync` (sent first, and whenever
-    messages may have been lost, as by a client that reads too slowly) asks the client to fetch everything
-    since the revision it has. Where no message has been lost before it, its `quiet_s` says how long ago the
-    last change was, except of hosts: what was requested later than that, apart from hosts, is up to date.
-    `stale` means that changes are not currently published. The stream ends within 5 s after its session or
-    token.
+    An unnamed event is a `ChangeEvent`: what has changed, what it belongs to, its state, and which parts have
+    changed. The event `heartbeat` follows at the latest 1.5 s after another event: its absence shows a broken
+    connection. The event `resync` (sent first, and whenever messages may have been lost, as by a client that
+    reads too slowly) asks the client to fetch everything since the revision it has. Where no message has been
+    lost before it, its `quiet_s` says how long ago the last change was, except of hosts: what was requested
+    later than that, apart from hosts, is up to date. `stale` means that changes are not currently published.
+    The stream ends within 5 s after its session or token.
     """
     with auth.streams.opened(principal) as ended:
         async for event in _events(state, ended):
             yield event
 
 
-async def _events(state: AppState, ended: asyncio.Event) -> AsyncIterator[ServerSentEvent]:
+async def _events(state: AppState, ended: asyncio.Event) -> AsyncIterator[Any]:
+    """The stream as `ServerSentEvent`. The route's annotation names what they contain, for its document."""
     ends_at = time.monotonic() + LIFETIME_S
     with state.subscription.events() as events:
         sent_at = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.db.changes import record_run_change
+from backend.db.changes import record_change
 from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.platform.errors import Conflict, NotFound, Overwritten
@@ -139,7 +139,7 @@ def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
     if run.state not in ENDED:
         service.transition(session, run, RunState.STOPPED, "deleted")
     run.deleted_at = database_now(session)
-    record_run_change(session, run.id, run.revision + 1, "deleted")
+    record_change(session, "run", run.id, state="deleted")
     session.flush()
 
 

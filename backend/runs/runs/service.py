@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, DeletedRun, Run, Transition
 from backend.db.base import new_run_id, storable
-from backend.db.changes import host_queue, record_run_change, record_work
+from backend.db.changes import host_queue, record_change, record_work
 from backend.db.clock import database_now
 from backend.db.run import RESTORABLE_S, averaged_rate
 from backend.fleet.storage import service as storage
@@ -179,25 +179,25 @@ def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> Non
         transition(session, run, RunState.STOPPING, f"{'kill' if kill else 'stop'} requested{by}")
 
 
-def touch(session: Session, run: Run, parts: Collection[str] | None = None) -> int:
+def touch(session: Session, run: Run, parts: Collection[str] = ()) -> int:
     """Bump the revision of a locked run; the change is published after the commit. Returns the new revision.
 
-    `parts` names what has changed, as for `backend.db.changes.record_run_change`; None: anything may have.
+    `parts` names what has changed, as in `backend.db.changes.ChangeEvent`; empty: anything may have.
     """
     run.revision += 1
     publish(session, run, parts)
     return run.revision
 
 
-def publish(session: Session, run: Run, parts: Collection[str] | None = None) -> None:
-    """Publish after the commit that these parts of a locked run have changed, with its current revision."""
-    record_run_change(session, run.id, run.revision, run.state, parts)
+def publish(session: Session, run: Run, parts: Collection[str] = ()) -> None:
+    """Publish after the commit that these parts of a locked run have changed."""
+    record_change(session, "run", run.id, state=run.state, changed=parts)
 
 
-def bump_revision(session: Session, run_id: str, parts: Collection[str] | None = None) -> int:
+def bump_revision(session: Session, run_id: str, parts: Collection[str] = ()) -> int:
     """Bump the revision of a run whose row is not loaded, as `touch` does. Returns the new revision."""
     revision, state = repository.bump_revision(session, run_id)
-    record_run_change(session, run_id, revision, state, parts)
+    record_change(session, "run", run_id, state=state, changed=parts)
     return revision
 
 
@@ -244,7 +244,7 @@ def remove(session: Session, run: Run) -> None:
     """Delete a locked run with all its rows, and record that it existed; clean-up deletes its files."""
     session.add(DeletedRun(id=run.id))
     storage.release_all_files(session, run.id)
-    record_run_change(session, run.id, run.revision + 1, "deleted")
+    record_change(session, "run", run.id, state="deleted")
     repository.delete(session, run)
 
 

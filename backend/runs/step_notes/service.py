@@ -12,9 +12,6 @@ from backend.runs.step_notes import repository
 MAX_OF_RUN = 200
 """Notes of one run: more would hide each other in the lane."""
 
-PARTS = ("step_notes",)
-"""What a change of notes changes of a run."""
-
 
 def add(session: Session, run_id: str, agent_steps: int, text: str, created_by: str | None) -> StepNote:
     """Add a note to a run.
@@ -37,7 +34,7 @@ def add(session: Session, run_id: str, agent_steps: int, text: str, created_by: 
         created_by=created_by,
     )
     repository.add(session, note)
-    runs.touch(session, run, PARTS)
+    runs.touch(session, run, ["step_notes"])
     return note
 
 
@@ -56,7 +53,7 @@ def change(
         _check_step(run, agent_steps)
         note.agent_steps = agent_steps
     note.text = note.text if text is None else text
-    runs.touch(session, run, PARTS)
+    runs.touch(session, run, ["step_notes"])
     return note
 
 
@@ -68,7 +65,7 @@ def delete(session: Session, run_id: str, note_id: str) -> None:
     """
     run = runs.get(session, run_id, for_update=True)
     repository.delete(session, _get(session, run_id, note_id))
-    runs.touch(session, run, PARTS)
+    runs.touch(session, run, ["step_notes"])
 
 
 def _get(session: Session, run_id: str, note_id: str) -> StepNote:

@@ -13,7 +13,7 @@ const REFETCH_MS = 5_000;
 
 export const isWaiting = ({ state }: Branch): boolean => state === 'queued' || state === 'running';
 
-const branchesKey = (run: string, episode: string) => keys.runResource(run, 'branches', episode);
+const branchesKey = (run: string, episode: string) => keys.runResource(run, 'branch', episode);
 
 /** The branches of an episode of a run, latest first. */
 export const branchesQuery = (run: string, episode: string) =>

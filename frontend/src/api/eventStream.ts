@@ -11,21 +11,11 @@
  */
 
 import { BASE, served } from '@/lib/base';
+import type { components } from './generated';
 import { withTicket } from './session';
 
-export type LiveEvent = {
-  run?: string;
-  revision?: number;
-  state?: string;
-  /** What else of the run has changed; without it anything may have. */
-  changed?: string[];
-  host?: string;
-  job?: string;
-  /** Of a job. */
-  kind?: string;
-  sweep?: string;
-  study?: string;
-};
+/** Something has changed. */
+export type LiveEvent = components['schemas']['ChangeEvent'];
 
 export type Connection = {
   /** `offline`: this device has no network. */

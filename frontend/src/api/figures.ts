@@ -155,7 +155,8 @@ export type Panel = components['schemas']['PanelOut'];
 /** The diagnostics panels for which the run has reported metrics. */
 export const panelsQuery = (run: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'panels'),
+    queryKey: keys.runResource(run, 'metrics', 'panels'),
+    meta: { slow: true },
     queryFn: async ({ signal }) =>
       (await unwrap(api.GET('/api/v1/figures/diagnostics', { params: { query: { run } }, signal }))).items,
   });

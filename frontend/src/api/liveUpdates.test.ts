@@ -1,10 +1,17 @@
-import { QueryClient, QueryObserver } from '@tanstack/react-query';
+import { readdirSync, readFileSync } from 'node:fs';
+import { QueryClient, QueryObserver, type QueryMeta } from '@tanstack/react-query';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { api } from './client';
-import { keys } from './keys';
+import type { LiveEvent } from './eventStream';
+import { panelsQuery } from './figures';
+import { keys, UNWATCHED, type Key } from './keys';
 import { isAffected, isRefused, SLOW_MS, startLiveUpdates } from './liveUpdates';
 import { ApiProblem } from './problem';
+import { episodeQuery, spreadEpisodesQuery } from './runResources';
 import type { RunList, RunsQuery } from './runs';
+import { seriesNamesQuery } from './series';
+import { studyQuery } from './studies';
+import { sweepQuery } from './sweeps';
 
 vi.hoisted(() => {
   globalThis.fetch = () => Promise.resolve(Response.json({}));
@@ -15,124 +22,157 @@ afterEach(() => vi.unstubAllGlobals());
 const A = '01K0000000000000000000000A';
 const B = '01K0000000000000000000000B';
 
+const event = (kind: string, id: string, rest: Partial<LiveEvent> = {}): LiveEvent => ({
+  kind,
+  id,
+  parents: {},
+  state: null,
+  changed: [],
+  ...rest,
+});
+const routine = (...changed: string[]) => event('run', A, { state: 'running', changed });
+const job = (does: string, state = 'done', run = A) =>
+  event('job', B, {
+    parents: { run },
+    state,
+    changed: ['state', does, ...(state === 'done' || state === 'failed' ? ['result'] : [])],
+  });
+
+/** The kinds that the service records. */
+const KINDS = [
+  ...new Set(
+    ['../backend/', '../workers/']
+      .flatMap((folder) =>
+        readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => folder + name),
+      )
+      .filter((file) => file.endsWith('.py'))
+      .flatMap((file) => [...readFileSync(file, 'utf8').matchAll(/record_change\(\s*session, "([^"]+)"/g)])
+      .map(([, kind]) => kind ?? ''),
+  ),
+];
+
 describe('isAffected', () => {
-  const points = { run: A, revision: 3, state: 'running', changed: ['series/loss'] };
+  const points = routine('progress', 'series/loss');
+
+  it('holds for exactly the keys that begin with the thing or its parents, and show a changed part', () => {
+    const parts = [[], ['log'], ['series/loss'], ['log', 'series/eval']];
+    const parents: Record<string, string>[] = [
+      {},
+      ...KINDS.flatMap((kind) => [A, B].map((id) => ({ [kind]: id }))),
+    ];
+    const events = KINDS.flatMap((kind) =>
+      parents
+        .filter((of) => !(kind in of))
+        .flatMap((of) => parts.map((changed) => event(kind, A, { parents: of, changed }))),
+    );
+    const beginnings = KINDS.flatMap((kind) => [null, A, B, [A, B], []].map((ids) => [kind, ids] as const));
+    const shown = [undefined, { search: '' }, [], 'log', 'series', 'series/loss', ['log', 'episodes']];
+    const names = (ids: null | string | string[], id: string) => ids === null || [ids].flat().includes(id);
+    for (const of of events)
+      for (const [kind, ids] of beginnings) {
+        const isOwn = kind === of.kind && names(ids, A);
+        const isParent = kind in of.parents && names(ids, of.parents[kind] ?? '');
+        for (const part of shown) {
+          const isNamed = typeof part === 'string' || Array.isArray(part);
+          const isChanged =
+            of.changed.length === 0 ||
+            (isNamed &&
+              [part].flat().some((name) => of.changed.some((c) => c === name || c.startsWith(`${name}/`))));
+          const expected = (isOwn && (!isNamed || isChanged)) || (isParent && isChanged);
+          if (isAffected([kind, ids, part], of) !== expected)
+            expect.fail(
+              `${JSON.stringify([kind, ids, part])} and ${JSON.stringify(of)}: not ${String(expected)}`,
+            );
+        }
+      }
+  });
+
+  it('concerns every key but those that no event changes', () => {
+    const all = Object.values(keys) as unknown as ((...of: Key[]) => Key)[];
+    const first = all.map((key) => key([A], ['loss/value'])[0]);
+    expect(KINDS).toEqual(expect.arrayContaining(['run', 'host', 'job', 'sweep', 'study']));
+    expect([...new Set(first)].filter((kind) => kind !== UNWATCHED && !KINDS.includes(String(kind)))).toEqual(
+      [],
+    );
+  });
 
   it('refetches a run and its charts of changed metrics alone after new points', () => {
-    const resources = [
-      'episodes',
-      'evaluations',
-      'checkpoints',
-      'log',
-      'series-names',
-      'panels',
-      'settings',
-      'step-notes',
-    ];
     expect(isAffected(keys.run(A), points)).toBe(true);
     expect(isAffected(keys.series([B, A], ['eval/plain/mean_return', 'loss/value']), points)).toBe(true);
     expect(isAffected(keys.series([A], ['rollout/episode_return']), points)).toBe(false);
     expect(isAffected(keys.series([B], ['loss/value']), points)).toBe(false);
     expect(isAffected(keys.run(B), points)).toBe(false);
-    for (const resource of resources)
-      expect(isAffected(keys.runResource(A, resource), points), resource).toBe(false);
+    const others = ['checkpoints', 'log', 'settings', 'step_notes', 'protocols'].map((part) =>
+      keys.runResource(A, part),
+    );
+    for (const key of [...others, keys.episodes(A), keys.evaluations(A), keys.seriesNames(A), keys.marks(A)])
+      expect(isAffected(key, points), JSON.stringify(key)).toBe(false);
   });
 
   it('refetches the resource that an event names', () => {
-    const episode = { run: A, revision: 4, state: 'running', changed: ['episodes', 'metrics'] };
-    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), episode)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'series-names'), episode)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'evaluations'), episode)).toBe(false);
+    const episode = routine('episodes', 'metrics');
+    expect(isAffected(keys.episodes(A, '-agent_steps'), episode)).toBe(true);
+    expect(isAffected(keys.seriesNames(A), episode)).toBe(true);
+    expect(isAffected(keys.evaluations(A), episode)).toBe(false);
+    expect(isAffected(episodeQuery(A, 'x').queryKey, episode)).toBe(false);
   });
 
   it('refetches everything of a run after an event that names nothing', () => {
-    const transition = { run: A, revision: 5, state: 'stopped' };
-    expect(isAffected(keys.runResource(A, 'log', ''), transition)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'video', 'x', 0), transition)).toBe(true);
-    expect(isAffected(keys.series([A], ['loss/value']), transition)).toBe(true);
+    const transition = event('run', A, { state: 'stopped' });
+    for (const key of [
+      keys.runResource(A, 'log', ''),
+      keys.runResource(A, 'settings'),
+      keys.series([A], ['x/y']),
+    ])
+      expect(isAffected(key, transition)).toBe(true);
     expect(isAffected(keys.hosts(), transition)).toBe(false);
   });
 
   it('refetches what a job of its kind changes, but not the run', () => {
-    const rendering = { job: B, kind: 'video', run: A, state: 'done' };
-    expect(isAffected(keys.run(A), rendering)).toBe(false);
-    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), rendering)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'evaluations'), rendering)).toBe(false);
-    expect(isAffected(keys.series([A], ['loss/value']), rendering)).toBe(false);
-    const evaluation = { ...rendering, kind: 'evaluation' };
-    expect(isAffected(keys.runResource(A, 'evaluations'), evaluation)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'marks'), evaluation)).toBe(true);
-    expect(isAffected(keys.runResource(A, 'episodes', '-agent_steps'), evaluation)).toBe(false);
-  });
-
-  it('refetches a thumbnail when its own job has ended, and nothing else', () => {
-    const rendering = { job: B, kind: 'thumbnail', run: A, state: 'done' };
-    const key = keys.thumbnail('an episode', 0);
-    expect(isAffected(key, rendering, { job: B })).toBe(true);
-    expect(isAffected(key, { ...rendering, state: 'failed' }, { job: B })).toBe(true);
-    expect(isAffected(key, { ...rendering, state: 'running' }, { job: B })).toBe(false);
-    expect(isAffected(key, rendering, { job: A })).toBe(false);
-    expect(isAffected(key, rendering, { url: 'data:' })).toBe(false);
-    expect(isAffected(key, { run: A, state: 'stopped' }, undefined)).toBe(false);
-    expect(isAffected(keys.runResource(A, 'episodes', 'spread', 9), rendering)).toBe(false);
-  });
-
-  it('refetches a sweep and the list of sweeps after events of sweeps', () => {
-    const sweep = { sweep: A, revision: 2, state: 'running' };
-    expect(isAffected(keys.sweeps(), sweep)).toBe(true);
-    expect(isAffected(keys.sweep(A), sweep)).toBe(true);
-    expect(isAffected(keys.sweep(B), sweep)).toBe(false);
-    expect(isAffected(keys.run(A), sweep)).toBe(false);
-    expect(isAffected(keys.hosts(), sweep)).toBe(false);
-  });
-
-  it('refetches a study after changes of state of runs, also when it sends no more events itself', () => {
-    const ended = { run: A, revision: 3, state: 'stopped' };
-    expect(isAffected(keys.study('S'), ended)).toBe(true);
-    expect(isAffected(keys.study('S', 'cells'), ended)).toBe(true);
-    expect(isAffected(keys.study('S'), { ...ended, changed: ['series/loss'] })).toBe(false);
-    expect(isAffected(keys.study('S'), { ...ended, job: B, kind: 'video' })).toBe(false);
-  });
-
-  it('refetches a sweep after changes of state of its own runs alone', () => {
-    const detail = { configurations: [{ runs: [{ run: null }, { run: A }] }] };
-    const finished = { run: A, revision: 9, state: 'finished' };
-    const key = keys.sweep('01K0000000000000000000000S');
-    expect(isAffected(key, finished, detail)).toBe(true);
-    expect(isAffected(key, { ...finished, run: B }, detail)).toBe(false);
-    expect(isAffected(key, { ...points, state: 'running' }, detail)).toBe(false);
-    expect(isAffected(key, { job: B, kind: 'video', run: A, state: 'done' }, detail)).toBe(false);
-    expect(isAffected(key, finished, undefined)).toBe(false);
-    expect(isAffected(keys.sweeps(), finished)).toBe(false);
+    expect(isAffected(keys.run(A), job('video'))).toBe(false);
+    expect(isAffected(keys.episodes(A, '-agent_steps'), job('video', 'running'))).toBe(true);
+    expect(isAffected(episodeQuery(A, 'x').queryKey, job('video'))).toBe(true);
+    expect(isAffected(keys.evaluations(A), job('video'))).toBe(false);
+    expect(isAffected(keys.series([A], ['loss/value']), job('video'))).toBe(false);
+    expect(isAffected(keys.evaluations(A), job('evaluation'))).toBe(true);
+    expect(isAffected(keys.marks(A), job('evaluation'))).toBe(true);
+    expect(isAffected(keys.episodes(A, '-agent_steps'), job('evaluation'))).toBe(false);
+    expect(isAffected(keys.episodes(A, 'spread', 9), job('thumbnail'))).toBe(false);
+    expect(isAffected(keys.sentVideos(A), job('encode'))).toBe(true);
   });
 
   it('refetches the metrics that runs have when one of them has a new metric, and at its end', () => {
     const key = keys.metrics([B, A]);
-    expect(isAffected(key, { ...points, changed: ['metrics', 'series/loss'] })).toBe(true);
-    expect(isAffected(key, { run: A, revision: 5, state: 'stopped' })).toBe(true);
+    expect(isAffected(key, routine('metrics', 'series/loss'))).toBe(true);
+    expect(isAffected(key, event('run', A, { state: 'stopped' }))).toBe(true);
     expect(isAffected(key, points)).toBe(false);
-    expect(isAffected(keys.metrics([B]), { ...points, changed: ['metrics'] })).toBe(false);
+    expect(isAffected(keys.metrics([B]), routine('metrics'))).toBe(false);
   });
 
   it('refetches a comparison of evaluations after each of them, and any at the end of a run', () => {
     const evaluations = keys.comparison([B, A], 'evaluation', 'common', undefined, undefined);
     const training = keys.comparison([B, A], 'training', 'common', undefined, undefined);
-    const evaluated = { ...points, changed: ['evaluations'] };
-    expect(isAffected(evaluations, evaluated)).toBe(true);
-    expect(isAffected(evaluations, { job: B, kind: 'evaluation', run: A, state: 'done' })).toBe(true);
-    expect(isAffected(evaluations, { ...evaluated, run: 'another' })).toBe(false);
+    expect(isAffected(evaluations, routine('evaluations'))).toBe(true);
+    expect(isAffected(evaluations, job('evaluation'))).toBe(true);
+    expect(isAffected(evaluations, job('evaluation', 'done', 'another'))).toBe(false);
     for (const key of [evaluations, training]) {
       expect(isAffected(key, points)).toBe(false);
-      expect(isAffected(key, { run: A, revision: 5, state: 'stopped' })).toBe(true);
+      expect(isAffected(key, event('run', A, { state: 'stopped' }))).toBe(true);
     }
-    expect(isAffected(training, evaluated)).toBe(false);
+    expect(isAffected(training, routine('evaluations'))).toBe(false);
   });
 
-  it('refetches hosts after events of hosts alone', () => {
-    expect(isAffected(keys.hosts(), { host: 'here' })).toBe(true);
-    expect(isAffected(keys.run(A), { host: 'here' })).toBe(false);
+  it('refetches hosts, sweeps and papers after their own events alone', () => {
+    const heartbeat = event('host', 'here', { changed: ['heartbeat'] });
+    expect(isAffected(keys.hosts(), heartbeat)).toBe(true);
     // A run's page shows a silent host only: no heartbeat is of interest to it.
-    expect(isAffected(keys.hostSilence(), { host: 'here' })).toBe(false);
+    expect(isAffected(keys.hostSilence(), heartbeat)).toBe(false);
+    const sweep = event('sweep', A, { state: 'running' });
+    expect(isAffected(keys.sweeps(), sweep)).toBe(true);
+    expect(isAffected(keys.sweep(A), sweep)).toBe(true);
+    expect(isAffected(keys.papers('custom'), event('study', A))).toBe(true);
+    for (const key of [keys.sweep(B), keys.run(A), keys.hosts(), keys.papers()])
+      expect(isAffected(key, sweep), JSON.stringify(key)).toBe(false);
   });
 });
 
@@ -170,18 +210,18 @@ it('queries are fetched without a network where the service answers all the same
 
 describe('startLiveUpdates', () => {
   const source = Object.assign(new EventTarget(), { close: () => undefined });
-  const send = (event: object): void => {
+  const send = (event: LiveEvent): void => {
     (source as unknown as { onmessage: (message: object) => void }).onmessage({
       data: JSON.stringify(event),
     });
   };
-  const routine = (...changed: string[]) => ({ run: A, revision: 1, state: 'running', changed });
+
+  type Watched = Key | { queryKey: Key; meta?: QueryMeta | undefined };
 
   /** A page that shows a query of each key; the numbers of their requests. */
-  const watching = async (...queryKeys: readonly (readonly unknown[])[]) =>
-    (await watchedClient(...queryKeys)).requests;
+  const watching = async (...queries: readonly Watched[]) => (await watchedClient(...queries)).requests;
 
-  async function watchedClient(...queryKeys: readonly (readonly unknown[])[]) {
+  async function watchedClient(...queries: readonly Watched[]) {
     vi.stubGlobal('EventSource', function EventSource() {
       return source;
     });
@@ -193,10 +233,11 @@ describe('startLiveUpdates', () => {
       },
     );
     const client = new QueryClient();
-    const requests = queryKeys.map(() => 0);
-    const stops = queryKeys.map((queryKey, at) =>
+    const requests = queries.map(() => 0);
+    const stops = queries.map((query, at) =>
       new QueryObserver(client, {
-        queryKey,
+        queryKey: 'queryKey' in query ? query.queryKey : query,
+        ...('queryKey' in query && query.meta && { meta: query.meta }),
         queryFn: () => {
           requests[at] = (requests[at] ?? 0) + 1;
           return [requests[at]];
@@ -239,19 +280,45 @@ describe('startLiveUpdates', () => {
     expect(requests).toEqual([2, 2]);
   });
 
+  it('refetches a sweep after changes of state of its own runs alone', async () => {
+    const sweep = sweepQuery('S');
+    const { client, requests } = await watchedClient(sweep, keys.sweeps());
+    client.setQueryData(sweep.queryKey, { configurations: [{ runs: [{ run: null }, { run: A }] }] } as never);
+    for (const other of [routine('log'), event('run', B, { state: 'failed' }), job('video')]) {
+      send(other);
+      await vi.advanceTimersByTimeAsync(4000);
+    }
+    expect(requests).toEqual([1, 1]);
+    send(event('run', A, { state: 'failed' }));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(requests).toEqual([2, 1]);
+  });
+
+  it('refetches a study after changes of state of runs, also when it sends no more events itself', async () => {
+    const requests = await watching(studyQuery('S'));
+    for (const other of [routine('log'), job('video')]) {
+      send(other);
+      await vi.advanceTimersByTimeAsync(4000);
+    }
+    expect(requests).toEqual([1]);
+    send(event('run', A, { state: 'stopped' }));
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(requests).toEqual([2]);
+  });
+
   it('refetches lists after a change of state, whatever else of runs is shown', async () => {
     const requests = await watching([...keys.allRuns(), 'branch-policies', 'Catch-v0'], keys.runs({}));
-    send({ run: B, revision: 2, state: 'finished' });
+    send(event('run', B, { state: 'finished' }));
     await vi.advanceTimersByTimeAsync(1000);
     expect(requests).toEqual([2, 2]);
   });
 
   it('refetches lists later, after changes of single runs, which may belong to other lists by then', async () => {
     const requests = await watching(keys.runs({}));
-    send({ run: A, revision: 2, state: 'finished' });
+    send(event('run', A, { state: 'finished' }));
     await vi.advanceTimersByTimeAsync(1000);
     expect(requests).toEqual([2]);
-    send({ run: A, revision: 3, state: 'finished' }); // archived, for example
+    send(event('run', A, { state: 'finished' })); // archived, for example
     await vi.advanceTimersByTimeAsync(10_000);
     expect(requests).toEqual([2]);
     await vi.advanceTimersByTimeAsync(5000);
@@ -274,8 +341,8 @@ describe('startLiveUpdates', () => {
     const { client, requests } = await watchedClient(keys.runs({}));
     const others = Array.from({ length: 5 }, (_, k) => page(`other ${k}`));
     client.setQueryData(keys.runs({}), { pages: [...others, page(A, B)], pageParams: [null] });
-    send({ run: B, revision: 2, state: 'finished' });
-    send({ run: 'a run of no list', revision: 3, state: 'finished' });
+    send(event('run', B, { state: 'finished' }));
+    send(event('run', 'a run of no list', { state: 'finished' }));
     await vi.advanceTimersByTimeAsync(1000);
     const list = client.getQueryData<RunList>(keys.runs({}));
     expect(list?.pages.flatMap(({ items }) => items).at(-1)).toEqual({ id: B, state: 'finished' });
@@ -321,9 +388,9 @@ describe('startLiveUpdates', () => {
   it('refetches names of metrics and film strips every ten seconds of training, and at its end', async () => {
     const requests = await watching(
       keys.series([A], ['loss/value']),
-      keys.runResource(A, 'episodes', 'spread', 9),
-      keys.runResource(A, 'series-names'),
-      keys.runResource(A, 'panels'),
+      spreadEpisodesQuery(A, 9, null),
+      seriesNamesQuery(A),
+      panelsQuery(A),
     );
     for (let second = 0; second < 30; second += 1) {
       send(routine('episodes', 'metrics', 'series/loss'));
@@ -343,7 +410,7 @@ describe('startLiveUpdates', () => {
     await vi.advanceTimersByTimeAsync(SLOW_MS - 1000);
     const before = [...requests];
     expect(before.slice(1)).toEqual([6, 6, 6]);
-    send({ run: A, revision: 99, state: 'finished' });
+    send(event('run', A, { state: 'finished' }));
     await vi.advanceTimersByTimeAsync(1000);
     expect(requests.slice(1)).toEqual([7, 7, 7]);
     await vi.advanceTimersByTimeAsync(10 * SLOW_MS);
@@ -374,7 +441,7 @@ describe('startLiveUpdates', () => {
   });
 
   it('goes on when the clock is set back', async () => {
-    const requests = await watching(keys.series([A], ['loss/value']), keys.runResource(A, 'panels'));
+    const requests = await watching(keys.series([A], ['loss/value']), panelsQuery(A));
     send(routine('metrics', 'series/loss'));
     await vi.advanceTimersByTimeAsync(0);
     vi.setSystemTime(Date.now() - HOUR_MS);
@@ -385,15 +452,12 @@ describe('startLiveUpdates', () => {
   });
 
   it('the end of a job brings nothing of a training run forward', async () => {
-    const requests = await watching(
-      keys.series([A], ['loss/value']),
-      keys.runResource(A, 'episodes', '-agent_steps'),
-    );
+    const requests = await watching(keys.series([A], ['loss/value']), keys.episodes(A, '-agent_steps'));
     send(routine('series/loss'));
     await vi.advanceTimersByTimeAsync(0);
     const before = [...requests];
     send(routine('series/loss'));
-    send({ job: B, kind: 'video', run: A, state: 'done' });
+    send(job('video'));
     await vi.advanceTimersByTimeAsync(1000);
     expect(requests).toEqual([before[0], (before[1] ?? 0) + 1]);
   });

@@ -2,24 +2,9 @@ import { onlineManager, type Query, type QueryClient, type QueryFilters } from '
 import { useSyncExternalStore } from 'react';
 import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
-import { keys } from './keys';
+import { keys, UNWATCHED, type Key } from './keys';
 import { ApiProblem } from './problem';
 import { pagesOf, refetchRunsInLists, runQuery, updateRunsInLists, type CachedRuns } from './runs';
-import { hasMember, type SweepDetail } from './sweeps';
-
-/** First elements of the keys of queries that are refetched after a gap in the events. */
-const RESYNCED: ReadonlySet<string> = new Set([
-  'runs',
-  'run',
-  'series',
-  'metrics',
-  'comparison',
-  'hosts',
-  'sweeps',
-  'sweep',
-  'papers',
-  'study',
-]);
 
 /** Routine events, such as new points, are applied at most this often, however many arrive. */
 const FLUSH_MS = 3000;
@@ -77,7 +62,7 @@ async function refetch(client: QueryClient, filters: QueryFilters): Promise<void
 }
 
 /** By run id, the state of its latest event. */
-const states = new Map<string, string>();
+const states = new Map<string, string | null>();
 let listsRefetchedAt = -REFETCH_LISTS_MS;
 let laterRefetch: ReturnType<typeof setTimeout> | undefined;
 
@@ -101,11 +86,7 @@ function inLongLists(client: QueryClient, ids: Iterable<string>): string[] {
 
 /** Updates the lists of runs with as few requests as possible. */
 async function updateLists(client: QueryClient, events: readonly LiveEvent[]): Promise<void> {
-  const changed = new Map(
-    events
-      .filter(({ job }) => job === undefined)
-      .flatMap(({ run, state }) => (run && state ? [[run, state]] : [])),
-  );
+  const changed = new Map(events.filter(({ kind }) => kind === 'run').map(({ id, state }) => [id, state]));
   if (changed.size === 0) return;
   const stateChanged = [...changed].some(([run, state]) => states.get(run) !== state);
   for (const [run, state] of changed) states.set(run, state);
@@ -140,83 +121,31 @@ async function refetchShortLists(client: QueryClient): Promise<void> {
   });
 }
 
-/** What changes the evaluations of a run. */
-const EVALUATED = ['evaluations', 'job evaluation'];
+const matches = (part: unknown, changed: string): boolean =>
+  part === changed || changed.startsWith(`${String(part)}/`);
 
-/** What has to change for a resource of a run to be refetched; a resource that is not listed is refetched
- * on any change, and an event that names no changes refetches all. `job <kind>`: a job of the run. */
-const PARTS: Readonly<Record<string, readonly string[]>> = {
-  episodes: ['episodes', 'job video'],
-  episode: ['job video'],
-  branches: ['job branch'],
-  saliency: ['job saliency'],
-  video: ['job video'],
-  evaluations: EVALUATED,
-  marks: [...EVALUATED, 'step_notes'],
-  checkpoints: ['checkpoints'],
-  videos: ['videos', 'job encode'],
-  'sent-video': ['videos', 'job encode'],
-  protocols: [],
-  settings: [],
-  'step-notes': ['step_notes'],
-  log: ['log'],
-  'series-names': ['metrics'],
-  panels: ['metrics'],
-};
-
-/** States of a job that has ended. */
-const ENDED: ReadonlySet<string> = new Set(['done', 'failed']);
-
-/** The job that a missing thumbnail waits for. */
-const jobOf = (data: unknown): string | undefined => (data as { job?: string } | undefined)?.job;
-
-const sectionOf = (metric: unknown): string => `series/${String(metric).split('/')[0] ?? ''}`;
-
-/**
- * Whether a query, with the data that it has, shows something that an event has changed. An event that names no
- * changes may have changed anything.
- */
-export function isAffected(queryKey: readonly unknown[], event: LiveEvent, data?: unknown): boolean {
-  // The third is a resource's name, the score of a comparison, or the metrics of series.
-  const [kind, idOrIds, name] = queryKey;
-  if (kind === 'hosts') return event.host !== undefined;
-  if (kind === 'sweeps') return event.sweep !== undefined;
-  if (kind === 'papers') return event.study !== undefined;
-  // A study that has ended sends no more events; its runs may go on.
-  if (kind === 'study')
-    return event.study === idOrIds || (event.run !== undefined && event.job === undefined && !event.changed);
-  // A job without a run verifies a start set, or renders a recorded game.
-  if (kind === 'start-sets') return event.job !== undefined && event.run === undefined;
-  if (kind === 'sweep' && event.sweep !== undefined) return idOrIds === event.sweep;
-  if (event.run === undefined) return false;
-  if (kind === 'thumbnail')
-    return ENDED.has(event.state ?? '') && event.job !== undefined && event.job === jobOf(data);
-  // A job belongs to a run, but does not change the run itself.
-  const changed = event.job === undefined ? event.changed : [`job ${event.kind}`];
-  if (kind === 'metrics') return queryKey.includes(event.run) && (!changed || changed.includes('metrics'));
-  if (kind === 'comparison') {
-    if (!Array.isArray(idOrIds) || !idOrIds.includes(event.run)) return false;
-    // Scores of training change all the time: they are refetched at an interval, and at the end.
-    return !changed || (name === 'evaluation' && EVALUATED.some((part) => changed.includes(part)));
-  }
-  if (kind === 'sweep')
-    return changed === undefined && data !== undefined && hasMember(data as SweepDetail, event.run);
-  if (kind === 'run') {
-    if (idOrIds !== event.run) return false;
-    if (typeof name !== 'string') return event.job === undefined;
-    const parts = PARTS[name];
-    return !changed || !parts || parts.some((part) => changed.includes(part));
-  }
-  if (kind !== 'series' || !Array.isArray(idOrIds) || !idOrIds.includes(event.run)) return false;
-  const metrics: readonly unknown[] = Array.isArray(name) ? name : [];
-  return !changed || metrics.some((metric) => changed.includes(sectionOf(metric)));
+/** Whether an event of one thing, or of what belongs to it, changes what a key shows. */
+export function isAffected(
+  [kind, ids, parts]: Key,
+  { kind: ofKind, id, parents, changed }: LiveEvent,
+): boolean {
+  const isOne = (other: string | undefined): boolean =>
+    other !== undefined && (ids === null || ids === other || (Array.isArray(ids) && ids.includes(other)));
+  const named = Array.isArray(parts) ? parts : typeof parts === 'string' ? [parts] : undefined;
+  const shows = (names: readonly unknown[]): boolean =>
+    changed.length === 0 || names.some((part) => changed.some((name) => matches(part, name)));
+  if (kind === ofKind && isOne(id)) return named === undefined || shows(named);
+  // What belongs to a thing changes parts of it, not the thing itself.
+  return isOne(parents[String(kind)]) && shows(named ?? []);
 }
 
-/** Whether a resource of a run shows little more after a few seconds: names of metrics, and a film strip (`spread`). */
-function isSlow([kind, , name, variant]: readonly unknown[]): boolean {
-  if (kind !== 'run') return false;
-  return name === 'panels' || name === 'series-names' || variant === 'spread';
-}
+/** Whether an event changes a query, by its key or by what it depends on. */
+const isQueryAffected = ({ queryKey, meta, state }: Query, event: LiveEvent): boolean =>
+  [queryKey, ...(meta?.dependsOn?.(state.data) ?? [])].some((key) => isAffected(key, event));
+
+/** Whether a query is a list of runs, which `updateLists` keeps up to date with fewer requests. */
+const isListOfRuns = ({ queryKey }: Query): boolean =>
+  keys.allRuns().every((part, at) => queryKey[at] === part);
 
 /** Whether data shows nothing: its first items are worth a request of their own. */
 const isBlank = (data: unknown): boolean => {
@@ -232,12 +161,12 @@ export class Postponed {
 
   /** Schedules a later refetch of a query that a routine event affects, if the query is slow; returns whether it did. */
   postpone(query: Query): boolean {
-    const { queryHash, queryKey, state } = query;
+    const { queryHash, queryKey, meta, state } = query;
     // What is on its way may have left before the event.
     if (state.fetchStatus !== 'idle') return false;
     const since = state.dataUpdatedAt;
     const delayMs = Math.min(SLOW_MS, since + SLOW_MS - Date.now()); // the clock may have been set back
-    if (!isSlow(queryKey) || !query.isActive() || isBlank(state.data) || delayMs <= 0) return false;
+    if (!meta?.slow || !query.isActive() || isBlank(state.data) || delayMs <= 0) return false;
     const waiting = this.#waiting.get(queryHash);
     if (waiting?.since === since) return true;
     clearTimeout(waiting?.timer);
@@ -264,14 +193,15 @@ async function applyEvents(
   events: readonly LiveEvent[],
 ): Promise<void> {
   const predicate = (query: Query): boolean => {
-    const affecting = events.filter((event) => isAffected(query.queryKey, event, query.state.data));
+    if (isListOfRuns(query)) return false;
+    const affecting = events.filter((event) => isQueryAffected(query, event));
     return affecting.length > 0 && !(affecting.every(isRoutine) && postponed.postpone(query));
   };
   await Promise.all([refetch(client, { predicate }), updateLists(client, events)]);
 }
 
-/** Whether an event is a host's heartbeat, or names the parts of a run that have changed, as most do while it trains. */
-const isRoutine = ({ changed, host }: LiveEvent): boolean => changed !== undefined || host !== undefined;
+/** Whether an event only names parts that have changed, as most do while a run trains: no state, not the whole. */
+const isRoutine = ({ changed }: LiveEvent): boolean => changed.length > 0 && !changed.includes('state');
 
 /** Events of one kind, applied together at most once in `intervalMs`. */
 class Batch {
@@ -292,9 +222,9 @@ class Batch {
     );
   }
 
-  /** Drops the events of a run: an urgent one, which is applied now, makes them superfluous. */
-  drop(run: string): void {
-    this.#events = this.#events.filter((event) => event.run !== run);
+  /** Drops the events of a thing: an urgent one of its whole, which is applied now, makes them superfluous. */
+  drop({ kind, id }: LiveEvent): void {
+    this.#events = this.#events.filter((event) => event.kind !== kind || event.id !== id);
   }
 
   stop(): void {
@@ -321,7 +251,7 @@ export function startLiveUpdates(client: QueryClient): () => void {
   const routine = new Batch(FLUSH_MS, apply);
   // Urgent events do not flush the routine ones: the end of a thumbnail's job is no reason to refetch charts early.
   const urgent = new Batch(URGENT_MS, (events) => {
-    for (const { run, job } of events) if (run !== undefined && job === undefined) routine.drop(run);
+    for (const event of events) if (event.changed.length === 0) routine.drop(event);
     apply(events);
   });
   const stream = new EventStream({
@@ -331,7 +261,7 @@ export function startLiveUpdates(client: QueryClient): () => void {
       const isQuiet = quietMs > pageAgeMs();
       void client.invalidateQueries({
         predicate: (query) =>
-          RESYNCED.has(String(query.queryKey[0])) &&
+          query.queryKey[0] !== UNWATCHED &&
           !isRefused(query) &&
           !(isQuiet && query.state.status === 'success'),
       });

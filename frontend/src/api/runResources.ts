@@ -16,7 +16,7 @@ const path = (run: string) => ({ run_id: run });
 /** A run's recorded episodes; with `maxAgentSteps` those that ended at this agent step or before. */
 export const episodesQuery = (run: string, sort: string, maxAgentSteps?: number) =>
   infiniteQueryOptions({
-    queryKey: keys.runResource(run, 'episodes', sort, maxAgentSteps),
+    queryKey: keys.episodes(run, sort, maxAgentSteps),
     queryFn: ({ pageParam, signal }) =>
       unwrap(
         api.GET('/api/v1/runs/{run_id}/episodes', {
@@ -41,7 +41,7 @@ const stepsIn = (range: readonly [number, number] | null) =>
 /** At most `n` recorded episodes, spread over the agent steps of a range, or of the run. */
 export const spreadEpisodesQuery = (run: string, n: number, range: readonly [number, number] | null) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'episodes', 'spread', n, ...(range ?? [])),
+    queryKey: keys.episodes(run, 'spread', n, ...(range ?? [])),
     queryFn: async ({ signal }) =>
       (
         await unwrap(
@@ -52,6 +52,7 @@ export const spreadEpisodesQuery = (run: string, n: number, range: readonly [num
         )
       ).items,
     placeholderData: (previous) => previous,
+    meta: { slow: true },
   });
 
 export type MetricChange = components['schemas']['MetricChange'];
@@ -62,7 +63,7 @@ export type RangeOfX = { x: XAxis; from: number; to: number };
 /** The metrics that changed most in a range of x against the range before. */
 export const changesQuery = (run: string, { x, from, to }: RangeOfX) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'changes', x, from, to),
+    queryKey: keys.runResource(run, 'series', 'changes', x, from, to),
     queryFn: ({ signal }) =>
       unwrap(
         api.GET('/api/v1/runs/{run_id}/changes', {
@@ -74,7 +75,7 @@ export const changesQuery = (run: string, { x, from, to }: RangeOfX) =>
 
 export const episodeQuery = (run: string, id: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'episode', id),
+    queryKey: keys.runResource(run, 'video', 'episode', id),
     queryFn: ({ signal }) =>
       unwrap(api.GET('/api/v1/episodes/{episode_id}', { params: { path: { episode_id: id } }, signal })),
   });
@@ -85,7 +86,7 @@ export const readTrace = (id: string, signal: AbortSignal): Promise<Trace> =>
 
 export const evaluationsQuery = (run: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'evaluations'),
+    queryKey: keys.evaluations(run),
     queryFn: async ({ signal }) =>
       (await unwrap(api.GET('/api/v1/runs/{run_id}/evaluations', { params: { path: path(run) }, signal })))
         .items,
@@ -134,7 +135,7 @@ export const configChangesQuery = (run: string) =>
 /** Changes when there may be new marks on the run's learning curve, such as evaluations; asks the service nothing. */
 export const marksQuery = (run: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'marks'),
+    queryKey: keys.marks(run),
     queryFn: () => Date.now(),
     initialData: 0,
     staleTime: Infinity,
@@ -146,7 +147,7 @@ type StepNoteFields = components['schemas']['StepNoteRequest'];
 /** The notes at steps of a run, in the order of training. */
 export const stepNotesQuery = (run: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'step-notes'),
+    queryKey: keys.runResource(run, 'step_notes'),
     queryFn: async ({ signal }) =>
       (await unwrap(api.GET('/api/v1/runs/{run_id}/step-notes', { params: { path: path(run) }, signal })))
         .items,
@@ -173,7 +174,7 @@ export const changeConfig = (run: string, config: ConfigValues) =>
 /** At most `n` videos that can be watched, spread over the agent steps of a range, or of the run. */
 export const spreadVideosQuery = (run: string, n: number, range: readonly [number, number] | null) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'videos', 'spread', n, ...(range ?? [])),
+    queryKey: keys.sentVideos(run, 'spread', n, ...(range ?? [])),
     queryFn: async ({ signal }) =>
       (
         await unwrap(
@@ -184,11 +185,12 @@ export const spreadVideosQuery = (run: string, n: number, range: readonly [numbe
         )
       ).items,
     placeholderData: (previous) => previous,
+    meta: { slow: true },
   });
 
 export const videoQuery = (run: string, id: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'sent-video', id),
+    queryKey: keys.sentVideos(run, 'video', id),
     queryFn: ({ signal }) =>
       unwrap(api.GET('/api/v1/videos/{video_id}', { params: { path: { video_id: id } }, signal })),
   });
@@ -196,7 +198,7 @@ export const videoQuery = (run: string, id: string) =>
 /** The videos that the script of an external run has sent. */
 export const videosQuery = (run: string) =>
   infiniteQueryOptions({
-    queryKey: keys.runResource(run, 'videos'),
+    queryKey: keys.sentVideos(run),
     queryFn: ({ pageParam, signal }) =>
       unwrap(
         api.GET('/api/v1/runs/{run_id}/videos', {

@@ -154,7 +154,7 @@ export function useRunMutation<T>(change: (value: T) => Promise<unknown>) {
     mutationFn: change,
     onSettled: () =>
       client.invalidateQueries({
-        predicate: ({ queryKey }) => ['run', 'runs'].includes(String(queryKey[0])),
+        predicate: ({ queryKey: [kind, ids] }) => kind === 'run' && !Array.isArray(ids),
       }),
   });
 }

@@ -124,7 +124,8 @@ export const metricsQuery = (runs: readonly string[]) =>
 /** The metric and source of each of a run's series. */
 export const seriesNamesQuery = (run: string) =>
   queryOptions({
-    queryKey: keys.runResource(run, 'series-names'),
+    queryKey: keys.seriesNames(run),
+    meta: { slow: true },
     queryFn: ({ signal }) =>
       unwrap(api.GET('/api/v1/runs/{run_id}/series', { params: { path: { run_id: run } }, signal })),
   });

@@ -18,6 +18,7 @@ const REFETCH_MS = 10_000;
 /** Every version of every start set, latest first. */
 export const startSetsQuery = queryOptions({
   queryKey: keys.startSets(),
+  meta: { dependsOn: () => [['job', null, 'start_set']] },
   queryFn: async ({ signal }) =>
     (await unwrap(api.GET('/api/v1/start-sets', { params: { query: { limit: 500 } }, signal }))).items,
   refetchInterval: ({ state: { data } }) =>

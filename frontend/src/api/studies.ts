@@ -42,10 +42,14 @@ export const papersQuery = queryOptions({
 
 const path = (id: string) => ({ params: { path: { study_id: id } } });
 
+/** A study that has ended sends no more events; its runs may go on. */
+const FOLLOWS_RUNS = { dependsOn: () => [['run', null, []]] };
+
 /** A study with its definition and its progress. */
 export const studyQuery = (id: string) =>
   queryOptions({
     queryKey: keys.study(id),
+    meta: FOLLOWS_RUNS,
     queryFn: ({ signal }) => unwrap(api.GET('/api/v1/studies/{study_id}', { ...path(id), signal })),
     refetchInterval: ({ state: { data } }) => (isRunning(data) ? REFETCH_MS : false),
   });
@@ -54,6 +58,7 @@ export const studyQuery = (id: string) =>
 export const cellsQuery = (study: StudyDetail) =>
   infiniteQueryOptions({
     queryKey: keys.study(study.id, 'cells'),
+    meta: FOLLOWS_RUNS,
     queryFn: ({ pageParam, signal }) =>
       unwrap(
         api.GET('/api/v1/studies/{study_id}/cells', {
@@ -87,6 +92,7 @@ export async function fetchStudyFigure(
 export const studyFigureQuery = (study: StudyDetail, figure: string, request: FigureRequest) =>
   queryOptions({
     queryKey: keys.study(study.id, 'figure', figure, request),
+    meta: FOLLOWS_RUNS,
     queryFn: ({ signal }) => fetchStudyFigure(study.id, figure, request, signal),
     refetchInterval: isRunning(study) ? REFETCH_MS : false,
     placeholderData: keepPreviousData,

@@ -40,6 +40,7 @@ export const sweepsQuery = infiniteQueryOptions({
 export const sweepQuery = (id: string) =>
   queryOptions({
     queryKey: keys.sweep(id),
+    meta: { dependsOn: (data) => (data ? [['run', membersOf(data as SweepDetail), []]] : []) },
     queryFn: ({ signal }) => unwrap(api.GET('/api/v1/sweeps/{sweep_id}', { ...sweepPath(id), signal })),
   });
 
@@ -68,9 +69,9 @@ export const sweepScatterQuery = (sweep: SweepDetail, request: ScatterRequest) =
 
 const sweepPath = (id: string) => ({ params: { path: { sweep_id: id } } });
 
-/** Whether a run belongs to a sweep. */
-export const hasMember = ({ configurations }: SweepDetail, run: string): boolean =>
-  configurations.some(({ runs }) => runs.some((member) => member.run === run));
+/** The ids of a sweep's runs. */
+const membersOf = ({ configurations }: SweepDetail): string[] =>
+  configurations.flatMap(({ runs }) => runs.flatMap(({ run }) => run ?? []));
 
 /** Starts a sweep; requests with the same key start it once. */
 export const createSweep = (request: SweepRequest, key: string): Promise<Sweep> =>

@@ -6,6 +6,7 @@ import time
 import pytest
 import redis
 
+from backend.db.changes import ChangeEvent
 from backend.pubsub import bus as bus_module
 from backend.pubsub.bus import CHANNEL, LOST, WAKE_TASK, Bus, celery_url
 from tests.support.databases import short_folder
@@ -13,6 +14,8 @@ from tests.support.redis_server import RedisServer
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.service
+
+HOST = ChangeEvent(kind="host", id="h", parents={}, state=None, changed=[])
 
 MAX_WAIT_S = 60.0
 """Well above `TIMEOUT_S` on a loaded machine, well below an endless wait."""
@@ -29,11 +32,12 @@ def test_published_changes_reach_subscribers(redis_url: str) -> None:
     with redis.Redis.from_url(redis_url) as client, client.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(CHANNEL)
         listener.get_message(timeout=PATIENCE_S)
-        bus.publish([{"run": "x", "revision": 3, "state": "running"}, {"host": "h"}])
+        job = ChangeEvent(kind="job", id="x", parents={"run": "r"}, state="running", changed=[])
+        bus.publish([job, HOST])
         received = [listener.get_message(timeout=PATIENCE_S) for _ in range(2)]
     assert [json.loads(message["data"]) for message in received if message] == [
-        {"run": "x", "revision": 3, "state": "running"},
-        {"host": "h"},
+        {"kind": "job", "id": "x", "parents": {"run": "r"}, "state": "running", "changed": []},
+        {"kind": "host", "id": "h", "parents": {}, "state": None, "changed": []},
     ]
     bus.close()
 
@@ -66,7 +70,7 @@ def test_bus_survives_redis_outage_without_delay() -> None:
         assert bus.ping()
         server.stop()
         started_at = time.monotonic()
-        bus.publish([{"host": "h"}])
+        bus.publish([HOST])
         bus.wake("cpu")
         assert not bus.ping()
         assert time.monotonic() - started_at < MAX_WAIT_S
@@ -79,9 +83,9 @@ def test_bus_survives_redis_outage_without_delay() -> None:
                 listener.subscribe(CHANNEL)
                 listener.get_message(timeout=PATIENCE_S)
                 for _ in range(2):
-                    bus.publish([{"host": "h"}])
+                    bus.publish([HOST])
                 received = [listener.get_message(timeout=PATIENCE_S) for _ in range(3)]
-        host = b'{"host":"h"}'
+        host = HOST.model_dump_json().encode()
         messages = [message and message["data"] for message in received]
         assert messages == [host, LOST.encode(), host], "messages before these were lost"
         bus.close()
@@ -99,7 +103,7 @@ def test_hanging_redis_delays_publish_by_a_bounded_time() -> None:
         os.kill(server.pid, signal.SIGSTOP)
         try:
             started_at = time.monotonic()
-            bus.publish([{"host": "h"}])
+            bus.publish([HOST])
             bus.wake("cpu")
             assert time.monotonic() - started_at < MAX_WAIT_S
         finally:

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 import pytest
 import redis
 
+from backend.db.changes import ChangeEvent
 from backend.platform.principals import Role
 from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import MAX_UNSENT, Events, Frames, Signal, Subscription
@@ -51,14 +52,16 @@ def test_frame_that_was_not_sent_is_replaced() -> None:
 
 @pytest.mark.service
 def test_pages_read_all_anew_when_a_process_has_lost_messages(redis_url: str) -> None:
+    host = ChangeEvent(kind="host", id="h", parents={}, state=None, changed=[])
+
     async def received() -> list[bytes | Signal | None]:
         subscription, bus = Subscription(redis_url), Bus(redis_url)
         try:
             with subscription.events() as events:
                 first = await events.next(PATIENCE_S)
                 bus._n_lost = 1  # noqa: SLF001 - as after an outage that only this process has had
-                bus.publish([{"host": "h"}])
-                while (message := await events.next(PATIENCE_S)) == b'{"host":"h"}':
+                bus.publish([host])
+                while (message := await events.next(PATIENCE_S)) == host.model_dump_json().encode():
                     pass
                 return [first, message]
         finally:
@@ -70,14 +73,14 @@ def test_pages_read_all_anew_when_a_process_has_lost_messages(redis_url: str) ->
 
 @pytest.mark.service
 def test_heartbeat_of_a_host_is_no_change_that_pages_read_anew(redis_url: str) -> None:
-    async def quiet_since(*changes: dict[str, str]) -> list[float | None]:
+    async def quiet_since(*kinds: str) -> list[float | None]:
         subscription, bus = Subscription(redis_url), Bus(redis_url)
         since = []
         try:
             with subscription.events() as events:
                 assert await events.next(PATIENCE_S) is Signal.RESYNC
-                for change in changes:
-                    bus.publish([change])
+                for kind in kinds:
+                    bus.publish([ChangeEvent(kind=kind, id="x", parents={}, state=None, changed=[])])
                     assert isinstance(await events.next(PATIENCE_S), bytes)
                     with subscription.events() as later:
                         since.append(later.quiet_since)
@@ -86,7 +89,7 @@ def test_heartbeat_of_a_host_is_no_change_that_pages_read_anew(redis_url: str) -
             await subscription.close()
             bus.close()
 
-    first, of_host, second = asyncio.run(quiet_since({"run": "a"}, {"host": "h"}, {"run": "a"}))
+    first, of_host, second = asyncio.run(quiet_since("run", "host", "run"))
     assert first is not None
     assert of_host == first
     assert second is not None

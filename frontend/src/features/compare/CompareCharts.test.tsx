@@ -235,10 +235,10 @@ it('evaluations of a compared run are drawn at once, and its checkpoints with th
     return sent('/api/v1/figures').at(-1)?.layout;
   };
   await screen.findByText('None of these runs has finished an episode yet.');
-  void client.refetchQueries({ queryKey: keys.runResource(RUNS[1] ?? '', 'marks') });
+  void client.refetchQueries({ queryKey: keys.marks(RUNS[1] ?? '') });
   await waitFor(() => expect(refetched(2)).toBe('true'));
   await waitFor(() => expect(client.isFetching()).toBe(0));
   rerender(page(21));
-  void client.refetchQueries({ queryKey: ['series'] });
+  void client.refetchQueries({ queryKey: ['run', RUNS] });
   await waitFor(() => expect(refetched(3)).toBe('true'));
 });

@@ -43,7 +43,7 @@ it('new checkpoints come with the next points, without points after a while, and
   rerender(page({ wall_time_s: 21 }));
   await pass(1000);
   expect(requests).toHaveLength(1);
-  void client.invalidateQueries({ queryKey: ['series'] });
+  void client.invalidateQueries({ queryKey: ['run', ['R']] });
   await pass(20_000);
   expect(requests).toHaveLength(2);
   expect(requests[1]?.searchParams.get('layout')).toBe('true');

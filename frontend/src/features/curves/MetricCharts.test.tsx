@@ -41,7 +41,7 @@ const RUN = { id: '00000000000000000000000001', name: 'one', state: 'running' } 
 
 function show(metrics = ['loss/entropy', 'loss/value', 'optim/grad_norm', 'rollout/episode_return']) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  client.setQueryData(keys.runResource(RUN.id, 'series-names'), {
+  client.setQueryData(keys.seriesNames(RUN.id), {
     items: metrics.map((metric) => ({ metric, source: '' })),
   });
   render(
@@ -132,7 +132,7 @@ describe('MetricCharts', () => {
   ])('keeps %s beside the error of a failed refetch', async (_, metrics, expectShown) => {
     const client = show(metrics);
     service.fails = true;
-    await act(() => client.refetchQueries({ queryKey: keys.runResource(RUN.id, 'series-names') }));
+    await act(() => client.refetchQueries({ queryKey: keys.seriesNames(RUN.id) }));
     expect((await screen.findByRole('alert')).textContent).toContain('Internal server error');
     expectShown();
   });

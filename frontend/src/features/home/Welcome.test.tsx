@@ -29,7 +29,7 @@ async function show(role = 'operator', algorithms: object[] = [PAAC], demo: obje
   client.setQueryData(keys.me(), { role });
   client.setQueryData(keys.algorithms(), algorithms);
   client.setQueryData(keys.runs({ filter: 'demo:true', limit: 1 }), page(demo));
-  client.setQueryData(keys.runResource('demo', 'episodes', 'agent_steps', undefined), page(EPISODES));
+  client.setQueryData(keys.episodes('demo', 'agent_steps', undefined), page(EPISODES));
   const rootRoute = createRootRoute({ component: Welcome });
   const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });
   render(

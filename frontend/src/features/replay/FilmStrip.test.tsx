@@ -2,6 +2,7 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
+import { isAffected } from '@/api/liveUpdates';
 import { spreadEpisodesQuery, spreadVideosQuery, videosQuery } from '@/api/runResources';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { FilmStrip } from './FilmStrip';
@@ -81,4 +82,24 @@ it('the last thumbnail stands inside the panel', () => {
 it('is absent where no video can be watched', () => {
   const { container } = show('videos', [{ id: 'V', state: 'queued', agent_steps: 500, wall_time_s: 9 }]);
   expect(container.querySelector('[role=group]')).toBeNull();
+});
+
+it('a thumbnail is asked for again when its own job has ended, and after nothing else', () => {
+  const job = {
+    kind: 'job',
+    id: 'J',
+    parents: { run: 'R' },
+    state: 'running',
+    changed: ['state', 'thumbnail'],
+  };
+  const ended = { ...job, state: 'failed', changed: [...job.changed, 'result'] };
+  const follows = (data: object | undefined, event: typeof job) =>
+    thumbnailQuery('episodes', 'E', 0)
+      .meta?.dependsOn?.(data)
+      .some((key) => isAffected(key, event));
+  expect(follows({ job: 'J' }, ended)).toBe(true);
+  expect(follows({ job: 'J' }, job)).toBe(false);
+  expect(follows({ job: 'another' }, ended)).toBe(false);
+  expect(follows({ url: 'data:' }, ended)).toBe(false);
+  expect(follows(undefined, ended)).toBe(false);
 });

@@ -40,6 +40,12 @@ async function requestThumbnail(
 export const thumbnailQuery = (of: 'episodes' | 'videos', id: string, retries: number) =>
   queryOptions({
     queryKey: keys.thumbnail(id, retries),
+    meta: {
+      dependsOn: (data) => {
+        const { job } = (data ?? {}) as Thumbnail;
+        return job === undefined ? [] : [['job', job, 'result']];
+      },
+    },
     queryFn: ({ signal }) => requestThumbnail(of, id, retries > 0, signal),
     refetchInterval: ({ state: { status, data } }) =>
       status === 'error' || data?.url ? false : data && !data.job ? REFUSED_MS : FALLBACK_MS,

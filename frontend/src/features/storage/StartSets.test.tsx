@@ -4,7 +4,7 @@ import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/re
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import { isAffected } from '@/api/liveUpdates';
-import type { StartSet } from '@/api/startSets';
+import { startSetsQuery, type StartSet } from '@/api/startSets';
 import { protocolLabel } from '@/lib/format';
 import { StartSets } from './StartSets';
 
@@ -195,10 +195,11 @@ it('lets viewers read only', async () => {
     expect((await screen.findByRole('button', { name })).getAttribute('aria-disabled')).toBe('true');
 });
 
-it('refetches when a job that belongs to no run has changed', () => {
-  expect(isAffected(keys.startSets(), { job: 'a', state: 'done' })).toBe(true);
-  expect(isAffected(keys.startSets(), { job: 'a', run: 'b', state: 'done' })).toBe(false);
-  expect(isAffected(keys.startSets(), { run: 'b', revision: 1 })).toBe(false);
+it('refetches when a verification has changed', () => {
+  const [key = []] = startSetsQuery.meta?.dependsOn?.(undefined) ?? [];
+  const job = { kind: 'job', id: 'a', state: 'done', parents: {} };
+  expect(isAffected(key, { ...job, changed: ['state', 'start_set', 'result'] })).toBe(true);
+  expect(isAffected(key, { ...job, parents: { run: 'b' }, changed: ['state', 'video'] })).toBe(false);
 });
 
 it('names protocols by set and version', () => {

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.db import Job
-from backend.db.changes import take_changes, take_work
+from backend.db.changes import ChangeEvent, take_changes, take_work
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.fleet.jobs import repository, service
@@ -56,7 +56,11 @@ def test_repeated_request_returns_same_job(engine: Engine) -> None:
     with writing(engine) as session:
         first = service.request(session, "video", run.id, TARGET, queue="cpu")
     assert take_work(session) == ["cpu"]
-    assert take_changes(session) == [{"job": first.id, "kind": "video", "run": run.id, "state": "queued"}]
+    parents = {"run": run.id}
+    changed = ["state", "video"]
+    assert take_changes(session) == [
+        ChangeEvent(kind="job", id=first.id, parents=parents, state="queued", changed=changed)
+    ]
     with writing(engine) as session:
         assert service.request(session, "video", run.id, TARGET, queue="cpu").id == first.id
         assert service.request(session, "evaluation", run.id, TARGET, queue="cpu").id != first.id

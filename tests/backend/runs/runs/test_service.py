@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
 
 from backend.db import LogLine, Run
 from backend.db.changes import take_changes, take_work
@@ -12,11 +13,15 @@ from backend.specs.states import ENDED, LEASED, TRANSITIONS, RunState
 from tests.support.rows import CARTPOLE, make_run
 
 
+def _changes(session: Session) -> list[tuple[str, str, str | None, list[str]]]:
+    return [(change.kind, change.id, change.state, change.changed) for change in take_changes(session)]
+
+
 def test_create_stores_spec_and_wakes_queue(engine: Engine) -> None:
     with writing(engine) as session:
         run = service.create(session, parse_run_spec(CARTPOLE | {"seed": 7, "tags": ["a"]}))
     assert take_work(session) == ["cpu"]
-    assert take_changes(session) == [{"run": run.id, "revision": 1, "state": "queued"}]
+    assert _changes(session) == [("run", run.id, "queued", [])]
     with reading(engine) as session:
         stored = repository.get(session, run.id)
         assert stored is not None
@@ -29,7 +34,7 @@ def test_delete_reports_change(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
         service.remove(session, session.get_one(Run, run.id))
-    assert take_changes(session) == [{"run": run.id, "revision": 2, "state": "deleted"}]
+    assert _changes(session) == [("run", run.id, "deleted", [])]
 
 
 @pytest.mark.parametrize("before", RunState)
@@ -82,10 +87,10 @@ def test_changes_are_reported_only_after_commit(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:
         service.bump_revision(session, run.id)
-    assert take_changes(session) == [{"run": run.id, "revision": 2, "state": "queued"}]
+    assert _changes(session) == [("run", run.id, "queued", [])]
     with reading(engine) as session:
         assert session.scalars(select(Run.revision)).one() == 2
-        assert take_changes(session) == []
+        assert _changes(session) == []
 
 
 def test_delete_removes_run_and_log_lines(engine: Engine) -> None:

@@ -54,7 +54,7 @@ def test_event_streams_end_with_their_credential_and_others_continue(service: Ru
         run = make_run(service.engine)
         service.client.post(f"/api/v1/runs/{run.id}/stop")
         data = (json.loads(line[6:]) for line in going_on if line.startswith("data: "))
-        assert next(message for message in data if "run" in message)["run"] == run.id
+        assert next(event for event in data if event.get("kind") == "run")["id"] == run.id
 
 
 def test_live_socket_closes_with_its_session(sqlite_service: RunningService) -> None:

@@ -12,6 +12,7 @@
 export type Key = readonly unknown[];
 
 declare module '@tanstack/react-query' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- only an interface can be extended
   interface Register {
     queryMeta: {
       /** The beginnings of further keys, perhaps of things that the data names, whose events change the query too. */

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from typer.testing import Result
 
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import reading
 from tests.support.service import RunningService
 from tests.support.waiting import until
@@ -40,7 +40,7 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
 
     def ended() -> bool:
         with reading(sqlite_service.engine) as session:
-            return session.get_one(Study, study_id).state == "finished"
+            return session.get_one(Experiment, study_id).state == "finished"
 
     until(ended)
     table = callboard("studies", "show", study_id).output
@@ -49,13 +49,17 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
     extended = callboard("studies", "extend", study_id, "--draws", "2", "--wait").output
     assert "finished: its runs have ended" in extended
     with reading(sqlite_service.engine) as session:
-        filled = session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study_id)).all()
+        filled = session.scalars(
+            select(ExperimentCell.run_id).where(ExperimentCell.experiment_id == study_id)
+        ).all()
         assert set(filled) == set(session.scalars(select(Run.id)))
         assert len(set(filled)) == 8
     sqlite_service.client.delete(f"/api/v1/runs/{filled[0]}").raise_for_status()
     assert "finished: its runs have ended" in callboard("studies", "retry", study_id, "--wait").output
     with reading(sqlite_service.engine) as session:
-        again = session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study_id)).all()
+        again = session.scalars(
+            select(ExperimentCell.run_id).where(ExperimentCell.experiment_id == study_id)
+        ).all()
         assert filled[0] not in again
         assert set(filled[1:]) < set(again) == set(session.scalars(select(Run.id)))
     assert study_id in callboard("studies", "list").output

@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.experiments.cells.rows import CellRow, PlannedCell
-from backend.experiments.studies import repository, service
-from backend.experiments.sweeps.sampling import random_settings
+from backend.experiments.cells.sampling import random_settings
+from backend.experiments.experiments import repository, service
+from backend.experiments.experiments.study import prepare
 from backend.fleet.hosts import repository as hosts
 from backend.fleet.hosts.service import active_hosts
 from backend.specs.run import RunSpec
@@ -51,7 +52,7 @@ def estimate(session: Session, spec: StudySpec, lease_s: float) -> CostEstimate:
     Raises:
         Invalid: with one problem per invalid field.
     """
-    spec, planned, _ = service.prepare(session, spec)
+    spec, planned, _ = prepare(session, spec)
     equal = repository.finished_runs(session, service.kinds_of(planned))
     return of_cells(session, planned, equal, concurrency=spec.concurrency, lease_s=lease_s)
 

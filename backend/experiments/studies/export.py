@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session
 from backend import __version__
 from backend.analysis.figures.export_script import matplotlib_script
 from backend.analysis.figures.export_series import as_csv, printable
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import DEFINITIONS
+from backend.experiments.experiments import repository
 from backend.experiments.figures import service as figures
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
-from backend.experiments.studies import repository
 from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
 from backend.specs.study import StudySpec
@@ -31,7 +31,7 @@ EXPORTED_PX = 960
 """The width for which figures in files are laid out."""
 
 
-def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
+def archive(session: Session, study: Experiment, spec: StudySpec) -> bytes:
     """A zip file with a folder of the study's name."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as folder:
@@ -40,7 +40,7 @@ def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
     return content.getvalue()
 
 
-def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
+def _files(session: Session, study: Experiment, spec: StudySpec) -> dict[str, str]:
     """The text of each file, by name."""
     rows = repository.all_cells(session, study.id)
     drawn = [
@@ -73,7 +73,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     return files
 
 
-def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str:
+def _readme(study: Experiment, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str:
     lines = [f"# {printable(study.name)}", ""]
     if study.definition:
         lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]
@@ -108,7 +108,7 @@ def _claims(definition_id: str) -> list[str]:
     return [f"{paper.authors} ({paper.year}). {paper.title}.", "", *claims, ""]
 
 
-def _evaluations(session: Session, study: Study) -> dict[str, tuple[float | str, float | str]]:
+def _evaluations(session: Session, study: Experiment) -> dict[str, tuple[float | str, float | str]]:
     """Mean returns of each run's last evaluation, and of the evaluation of its best parameters at the end;
     empty without one."""
     last = {
@@ -124,7 +124,7 @@ def _evaluations(session: Session, study: Study) -> dict[str, tuple[float | str,
 
 def _runs(
     spec: StudySpec,
-    rows: Sequence[tuple[StudyCell, Run | None]],
+    rows: Sequence[tuple[ExperimentCell, Run | None]],
     changed: Collection[str],
     scores: Mapping[str, tuple[float | str, float | str]],
 ) -> str:
@@ -153,7 +153,7 @@ def _runs(
     return text.getvalue()
 
 
-def _versions(session: Session, rows: Sequence[tuple[StudyCell, Run | None]]) -> dict[str, Any]:
+def _versions(session: Session, rows: Sequence[tuple[ExperimentCell, Run | None]]) -> dict[str, Any]:
     """The provenances of the runs' latest attempts, each once with the number of its runs."""
     of_runs = repository.provenances(session, [run.id for _, run in rows if run is not None])
     counted: dict[str, dict[str, Any]] = {}

@@ -6,8 +6,8 @@ import pytest
 
 from backend.experiments.definitions import DEFINITIONS, ITEMS, PAPERS, study_of
 from backend.experiments.definitions.base import SIDE_BY_SIDE
+from backend.experiments.experiments.study import cells, check, resolve_presets
 from backend.experiments.figures.service import compares_times
-from backend.experiments.studies import expansion
 from backend.specs.study import Scale
 
 SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for scale in definition.scales]
@@ -17,12 +17,12 @@ SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for sca
 def test_definition_expands_into_valid_runs(name: str, scale: str) -> None:
     paper, definition = DEFINITIONS[name]
     spec = study_of(paper, definition, cast("Scale", scale))
-    expansion.check(spec)
+    check(spec)
     one_draw = spec.draws.model_copy(update={"n": 1})
-    resolved = expansion.resolve_presets(spec.model_copy(update={"draws": one_draw}))
-    cells = expansion.cells(resolved, {})
-    assert len(cells) == len(spec.arms) * len(spec.environments)
-    assert len({cell.key for cell in cells}) == len(cells)
+    resolved = resolve_presets(spec.model_copy(update={"draws": one_draw}))
+    planned = cells(resolved, {})
+    assert len(planned) == len(spec.arms) * len(spec.environments)
+    assert len({cell.key for cell in planned}) == len(planned)
 
 
 def test_ids_are_those_of_their_papers_and_none_occurs_twice() -> None:
@@ -71,8 +71,8 @@ def test_scale_minutes_has_small_environments_and_few_runs() -> None:
 )
 def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -> None:
     paper, definition = DEFINITIONS[name]
-    spec = expansion.resolve_presets(study_of(paper, definition, "hours"))
-    limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in expansion.cells(spec, {})]
+    spec = resolve_presets(study_of(paper, definition, "hours"))
+    limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in cells(spec, {})]
     assert sum(limits_s) <= 6_000
 
 
@@ -94,7 +94,7 @@ def test_studies_that_share_runs_start_equally_many_at_a_time(scale: Scale) -> N
         if scale in definition.scales:
             spec = study_of(paper, definition, scale)
             spec = spec.model_copy(update={"draws": spec.draws.model_copy(update={"n": 1})})
-            keys = {cell.key for cell in expansion.cells(expansion.resolve_presets(spec), {})}
+            keys = {cell.key for cell in cells(resolve_presets(spec), {})}
             studies[name] = keys, spec.concurrency
     pairs = combinations(studies, 2)
     sharing = [(name, other) for name, other in pairs if studies[name][0] & studies[other][0]]

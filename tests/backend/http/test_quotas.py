@@ -13,7 +13,7 @@ from fastapi.routing import serialize_response
 from sqlalchemy import text
 
 from backend.db import keyset
-from backend.experiments.sweeps import configurations
+from backend.experiments.experiments import sweep as sweeps
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
 from backend.platform.principals import Role
 from backend.replays.play.sources import Beginning
@@ -151,9 +151,9 @@ def test_requests_are_validated_before_the_database_is_locked(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     calls: list[str] = []
-    for module in (grid, configurations):
-        validate = _unlocked(sqlite_service.engine.url.database, parse_run_spec, calls)
-        monkeypatch.setattr(module, "parse_run_spec", validate)
+    for module, plain in ((grid, parse_run_spec), (sweeps, sweeps.of)):
+        validate = _unlocked(sqlite_service.engine.url.database, plain, calls)
+        monkeypatch.setattr(module, plain.__name__, validate)
     space = {"config.learning_rate": {"values": [0.001, 0.002]}}
     body = (
         CARTPOLE | {"seeds": [1, 2]}

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import func, select
 
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import opened, reading
 from backend.platform.settings import Settings
 from tests.support.databases import short_folder
@@ -61,14 +61,20 @@ def test_every_cell_has_exactly_its_run_after_kills(n_draws: int) -> None:
 
             def state() -> str:
                 with reading(engine) as session:
-                    return session.get_one(Study, study_id).state
+                    return session.get_one(Experiment, study_id).state
 
             until(lambda: state() != "running", 3_600, every_s=0.2, detail=ended)
             with reading(engine) as session:
                 filled = session.execute(
-                    select(StudyCell.arm, StudyCell.environment, StudyCell.draw, Run.seed, Run.state)
+                    select(
+                        ExperimentCell.arm,
+                        ExperimentCell.environment,
+                        ExperimentCell.draw,
+                        Run.seed,
+                        Run.state,
+                    )
                     .join(Run)
-                    .order_by(StudyCell.number)
+                    .order_by(ExperimentCell.number)
                 ).all()
                 assert session.scalars(select(func.count()).select_from(Run)).one() == n_runs
     wanted = [

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import func, select
 
-from backend.db import Run, Sweep, SweepMember
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import opened, reading
 from backend.platform.settings import Settings
 from tests.support.databases import short_folder
@@ -58,16 +58,14 @@ def test_every_configuration_has_exactly_its_seeds_after_kills(n_configurations:
 
             def state() -> str:
                 with reading(engine) as session:
-                    sweep = session.get(Sweep, sweep_id)
-                    assert sweep is not None
-                    return sweep.state
+                    return session.get_one(Experiment, sweep_id).state
 
             until(lambda: state() != "running", 3_600, every_s=0.2, detail=ended)
             with reading(engine) as session:
                 members = session.execute(
-                    select(SweepMember.configuration, SweepMember.seed, Run.seed, Run.state)
+                    select(ExperimentCell.arm, ExperimentCell.seed, Run.seed, Run.state)
                     .join(Run)
-                    .order_by(SweepMember.configuration, SweepMember.seed)
+                    .order_by(ExperimentCell.arm, ExperimentCell.seed)
                 ).all()
                 assert session.scalars(select(func.count()).select_from(Run)).one() == n_runs
     wanted = [(number, seed) for number in range(n_configurations) for seed in range(SEEDS)]

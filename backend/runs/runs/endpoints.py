@@ -40,9 +40,9 @@ from backend.runs.runs.schemas import (
     LogPage,
     MoveRequest,
     ResumeRequest,
+    RunBody,
     RunDetail,
     RunEstimate,
-    RunFields,
     RunItems,
     RunOut,
     RunPage,
@@ -102,9 +102,7 @@ def create_runs(
 
 
 @reading.post("/estimate")
-def estimate_runs(
-    body: RunFields, principal: Viewer, turn: EstimateTurn, session: ReadSession
-) -> RunEstimate:
+def estimate_runs(body: RunBody, principal: Viewer, turn: EstimateTurn, session: ReadSession) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return requests.estimate(session, body)
 

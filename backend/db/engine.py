@@ -4,6 +4,7 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -299,6 +300,16 @@ def writing(engine: Engine, *, wait_s: float | None = None) -> Iterator[Session]
     finally:
         if turn is not None:
             turn.end()
+
+
+@dataclass(frozen=True)
+class UnitOfWork:
+    """What a service reads before it writes, and the one transaction of its changes."""
+
+    read: Session
+    """A read-only session: what takes long to read or validate holds no lock."""
+    write: Session
+    """A session of `writing`, whose lock is taken with its first statement."""
 
 
 def commit(session: Session) -> None:

@@ -18,6 +18,7 @@ from backend.http.dependencies import (
     Batches,
     ReadSession,
     RequestContextDep,
+    Work,
     WriteSession,
     require_room,
 )
@@ -86,8 +87,7 @@ def create_runs(
     body: RunRequest,
     principal: ExternalWriter,
     state: AppStateDep,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
 ) -> RunItems:
     """Create and queue a run; with `seeds` or `grid` one per seed and combination.
 
@@ -95,10 +95,12 @@ def create_runs(
     script sends heartbeats and points.
     """
     require_room(state.settings)
-    created = requests.create(session, writing, body, principal)
+    created = requests.create(work, body, principal)
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
     # In the same transaction: a pool of connections could be empty because all wait for a second one.
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(writing, created))
+    return RunItems(
+        items=[RunOut.of(run) for run in created], warnings=requests.warnings(work.write, created)
+    )
 
 
 @reading.post("/estimate")

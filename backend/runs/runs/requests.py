@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.base import new_run_id
 from backend.db.clock import database_now
+from backend.db.engine import UnitOfWork
 from backend.fleet.hosts import repository as hosts
 from backend.fleet.hosts.service import warnings as host_warnings
 from backend.platform.errors import Forbidden
@@ -27,15 +28,11 @@ from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
 
 
-def create(
-    session: Session, writing: Session, request: dict[str, Any] | ExternalFields, principal: Principal
-) -> list[Run]:
+def create(work: UnitOfWork, request: dict[str, Any] | ExternalFields, principal: Principal) -> list[Run]:
     """Create the runs of a request, one per combination of its grid's values and seed.
 
     Args:
-        session: a session to read with.
-        writing: a session to write with; it takes the write lock only after the validation, which may take a
-            while.
+        work: written only after the validation, which may take a while.
         request: what to create.
         principal: who sends it.
 
@@ -44,11 +41,11 @@ def create(
         Forbidden: the token may only create external runs.
     """
     if isinstance(request, ExternalFields):
-        return [_create_external(writing, request, principal)]
+        return [_create_external(work.write, request, principal)]
     if principal.only_external_runs:
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
-    planned = specs(session, request)
-    return [service.create(writing, spec, created_by=principal.id) for spec in planned]
+    planned = specs(work.read, request)
+    return [service.create(work.write, spec, created_by=principal.id) for spec in planned]
 
 
 def specs(session: Session, request: dict[str, Any]) -> list[RunSpec]:

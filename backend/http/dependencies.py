@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from backend.db.engine import commit, read_session, reading, writing
+from backend.db.engine import UnitOfWork, commit, read_session, reading, writing
 from backend.db.series import NEW_SERIES
 from backend.http.addresses import address_of
 from backend.http.context import Repeated, RequestContext, context_of
@@ -286,6 +286,14 @@ def commit_session(session: Session) -> None:
 ReadSession = Annotated[Session, Depends(_reading, scope="function")]
 WriteSession = Annotated[Session, Depends(_writing, scope="function")]
 """A transaction. Whoever sends the request is authenticated before it begins."""
+
+
+async def _work(read: ReadSession, write: WriteSession) -> UnitOfWork:
+    return UnitOfWork(read, write)
+
+
+Work = Annotated[UnitOfWork, Depends(_work)]
+"""A `ReadSession` and a `WriteSession`, for services that read much before they write."""
 IngestSession = Annotated[Session, Depends(_ingesting, scope="function")]
 """A `WriteSession` whose requests are not in the audit trail: the measurements and heartbeats of a script."""
 LoginSession = Annotated[Session, Depends(_writing_at_once, scope="function")]

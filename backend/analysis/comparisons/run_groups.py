@@ -26,7 +26,7 @@ from backend.runs.runs.groups import (
     significant_digits,
     surplus_runs,
 )
-from backend.runs.runs.repository import lineage_roots, with_specs
+from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
@@ -146,7 +146,7 @@ def _keys(
 ) -> list[str]:
     """The key of each run's group. Clients list keys separated by commas."""
     if by == "seed":
-        keys = keys_of(runs, partial(with_specs, session))
+        keys = keys_of(runs, specs_of(session))
         return [keys[run.id] for run in runs]
     if setting is not None:
         return [quote(json.dumps(json_number(held[run.id])), safe="") for run in runs]
@@ -162,7 +162,7 @@ def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) ->
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    return compute_once(runs, setting.name, value_in, partial(with_specs, session))
+    return compute_once(runs, setting.name, value_in, specs_of(session))
 
 
 def _shown(value: Any, digits: int) -> str:
@@ -188,7 +188,7 @@ def _names(
 ) -> list[str]:
     """Names of groups, given one run of each."""
     if by == "seed":
-        return group_names(firsts, partial(with_specs, session))
+        return group_names(firsts, specs_of(session))
     if setting is not None:
         values = [held[run.id] for run in firsts]
         digits = significant_digits(values)
@@ -211,7 +211,7 @@ def _group(
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    surplus = surplus_runs(runs, lineages, keys=partial(keys_of, read=partial(with_specs, session)))
+    surplus = surplus_runs(runs, lineages, keys=partial(keys_of, specs=specs_of(session)))
     scores = [
         run.score for run in runs if run.score is not None and run.id not in surplus and one_environment
     ]

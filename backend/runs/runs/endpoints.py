@@ -18,6 +18,7 @@ from backend.http.dependencies import (
     Batches,
     ReadSession,
     RequestContextDep,
+    Work,
     WriteSession,
     require_room,
 )
@@ -40,9 +41,9 @@ from backend.runs.runs.schemas import (
     LogPage,
     MoveRequest,
     ResumeRequest,
+    RunBody,
     RunDetail,
     RunEstimate,
-    RunFields,
     RunItems,
     RunOut,
     RunPage,
@@ -86,8 +87,7 @@ def create_runs(
     body: RunRequest,
     principal: ExternalWriter,
     state: AppStateDep,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
 ) -> RunItems:
     """Create and queue a run; with `seeds` or `grid` one per seed and combination.
 
@@ -95,16 +95,16 @@ def create_runs(
     script sends heartbeats and points.
     """
     require_room(state.settings)
-    created = requests.create(session, writing, body, principal)
+    created = requests.create(work, body, principal)
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
     # In the same transaction: a pool of connections could be empty because all wait for a second one.
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(writing, created))
+    return RunItems(
+        items=[RunOut.of(run) for run in created], warnings=requests.warnings(work.write, created)
+    )
 
 
 @reading.post("/estimate")
-def estimate_runs(
-    body: RunFields, principal: Viewer, turn: EstimateTurn, session: ReadSession
-) -> RunEstimate:
+def estimate_runs(body: RunBody, principal: Viewer, turn: EstimateTurn, session: ReadSession) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return requests.estimate(session, body)
 

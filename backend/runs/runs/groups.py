@@ -8,12 +8,14 @@ environment, protocol and evaluation config.
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar, cast
 
 from backend.db import Run
 from backend.db.run import is_whole
+from backend.platform.caching import Cache, CacheKind
 from backend.runs.runs.external_spec import is_external, is_seed_name, seed_value
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
@@ -30,8 +32,6 @@ _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 """Environment settings that affect learning, but neither the scores nor what the agent observes."""
 
 _NAMED_DIFFERENCES = 3
-_MAX_CACHED = 50_000
-"""Maximum number of cached values; the oldest tenth is dropped when the cache is full."""
 _MAX_CACHED_CHARACTERS = 4_000
 """Maximum length of a specification whose settings are cached; external runs may have many settings."""
 _MISSING = object()
@@ -77,20 +77,23 @@ ReadSpecs = Callable[[Sequence[Brief]], Iterable[Brief]]
 """Yields runs with their specifications."""
 
 
-def _as_read(runs: Sequence[Brief]) -> Iterable[Brief]:
-    """The runs whose specifications have been read."""
-    return runs
-
-
-_cache: dict[tuple[str, str], tuple[int, Any]] = {}
+COMPUTED = CacheKind[tuple[str, str], tuple[int, Any]](50_000)
 """By run and name of what is computed: the run's revision, which changes with its spec, and the value."""
+
+
+@dataclass(frozen=True)
+class Specs:
+    """Reads specifications that were not read, and keeps what follows from them."""
+
+    read: ReadSpecs
+    computed: Cache[tuple[str, str], tuple[int, Any]]
 
 
 def compute_once(
     runs: Sequence[Brief],
     name: str,
     compute: Callable[[dict[str, Any]], T],
-    read: ReadSpecs = _as_read,
+    specs: Specs | None = None,
     max_characters: int | None = None,
 ) -> dict[str, T]:
     """What follows from each run's specification alone, by the run's id; computed once for each revision.
@@ -99,32 +102,31 @@ def compute_once(
         runs: the runs.
         name: name of what is computed.
         compute: computes the value from the specification.
-        read: yields runs with their specifications; is called with those whose value is not known.
+        specs: by default all were read, and nothing is kept.
         max_characters: of a longer specification the value is not kept.
     """
+    kept = specs.computed.known([(run.id, name) for run in runs]) if specs else {}
     values: dict[str, T] = {}
-    unknown = []
+    unknown, new = [], {}
     for run in runs:
-        revision, value = _cache.get((run.id, name), (None, None))
+        revision, value = kept.get((run.id, name), (None, None))
         if revision == run.revision:
             values[run.id] = cast("T", value)
         else:
             unknown.append(run)
-    for run in read(unknown) if unknown else ():
+    for run in specs.read(unknown) if specs and unknown else unknown:
         value = values[run.id] = compute(run.spec)
-        if max_characters is not None and len(run.spec_text or "") > max_characters:
-            continue
-        if len(_cache) >= _MAX_CACHED:
-            for oldest in list(_cache)[: max(1, _MAX_CACHED // 10)]:
-                _cache.pop(oldest, None)  # another thread may have dropped it
-        _cache[run.id, name] = run.revision, value
+        if max_characters is None or len(run.spec_text or "") <= max_characters:
+            new[run.id, name] = run.revision, value
+    if specs:
+        specs.computed.put(new)
     return values
 
 
-def keys_of(runs: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> dict[str, str]:
-    """The group's key of each run, by id. `read` is that of `compute_once`."""
+def keys_of(runs: Sequence[GroupedRun], specs: Specs | None = None) -> dict[str, str]:
+    """The group's key of each run, by id."""
     briefs = [run for run in runs if isinstance(run, Brief)]
-    keys = compute_once(briefs, "key", group_key, read)
+    keys = compute_once(briefs, "key", group_key, specs)
     return keys | {run.id: group_key(run.spec) for run in runs if not isinstance(run, Brief)}
 
 
@@ -280,25 +282,25 @@ def subject(runs: Iterable[GroupedRun]) -> str:
     return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
 
 
-def group_names(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> list[str]:
+def group_names(firsts: Sequence[GroupedRun], specs: Specs | None = None) -> list[str]:
     """Names of groups, given one run of each: the runs' field `group`, else their subject, and the settings
     that differ among groups of equal names.
 
-    `read` is called with the runs of equal names whose settings are not known.
+    `specs` reads those of the runs of equal names whose settings are not known.
     """
-    return [_format_label(*label) for label in names_and_differences(firsts, read)]
+    return [_format_label(*label) for label in names_and_differences(firsts, specs)]
 
 
-def names_and_differences(firsts: Sequence[GroupedRun], read: ReadSpecs = _as_read) -> list[tuple[str, str]]:
+def names_and_differences(firsts: Sequence[GroupedRun], specs: Specs | None = None) -> list[tuple[str, str]]:
     """The two parts of the names of groups, as in `group_names`.
 
-    `read` is called with the runs of equal names whose settings are not known.
+    `specs` reads those of the runs of equal names whose settings are not known.
     """
     names = [run.group or subject([run]) for run in firsts]
     counts = Counter(names)
     alike = [run for run, name in zip(firsts, names, strict=True) if counts[name] > 1]
     briefs = [run for run in alike if isinstance(run, Brief)]
-    kept = compute_once(briefs, "settings", _own_settings, read, _MAX_CACHED_CHARACTERS)
+    kept = compute_once(briefs, "settings", _own_settings, specs, _MAX_CACHED_CHARACTERS)
     own = {
         at: kept[run.id] if isinstance(run, Brief) else _own_settings(run.spec)
         for at, (run, name) in enumerate(zip(firsts, names, strict=True))

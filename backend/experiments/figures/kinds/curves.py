@@ -17,7 +17,7 @@ from backend.analysis.metrics.charts import Axes
 from backend.db import Series
 from backend.experiments.cells.rows import CellRow
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
-from backend.experiments.figures.mean_curves import SPREAD, ArmCurve, known_grids
+from backend.experiments.figures.mean_curves import SPREAD, ArmCurve, mean_curve
 from backend.experiments.figures.reducers import count_runs, reduce_runs
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import (
@@ -118,7 +118,7 @@ def _load(session: Session, runs: FigureRuns) -> _Curves:
         members = [by_run[run_id] for run_id in reached]
         if not members:
             continue
-        grid = known_grids.read(session, members, axes, tuple(reached.values()))
+        grid = mean_curve(session, members, axes, tuple(reached.values()))
         curves.append(
             ArmCurve.of_grid(label, runs.title(environment), grid, len(members), x_unit=divisor, y_unit=unit)
         )

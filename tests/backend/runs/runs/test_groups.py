@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from backend.db import Run
-from backend.runs.runs import groups
+from backend.platform.caching import Cache
 from backend.runs.runs.groups import (
+    COMPUTED,
     Brief,
-    compute_once,
+    Specs,
     evaluation_key,
     group_key,
     group_names,
@@ -102,26 +103,16 @@ def test_names_need_the_specifications_of_groups_of_equal_names_only_and_once() 
         return [next(known for known in briefs if known.id == run.id) for run in lacking]
 
     unread = [run._replace(spec_text=None) for run in briefs]
-    names = group_names(unread, read)
+    specs = Specs(read, Cache(COMPUTED))
+    names = group_names(unread, specs)
     assert names == group_names([run(**change) for change in changes])
     assert asked == [run.id for run in briefs if run.group is None]
-    assert group_names(unread, read) == names
+    assert group_names(unread, specs) == names
     assert len(asked) == 5
     large = [brief(number, group="large", notes="x" * 5_000) for number in (7, 8)]
-    assert group_names(large) == ["large", "large"]
-    assert len({key for key in groups._cache if key[0] in {run.id for run in large}}) == 0  # noqa: SLF001
-
-
-def test_full_cache_drops_its_oldest_values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_cache", {})
-    monkeypatch.setattr(groups, "_MAX_CACHED", 20)
-    briefs = [brief(number) for number in range(21)]
-    compute_once(briefs, "n_e", len)
-    computed: list[dict[str, Any]] = []
-    compute_once(briefs[2:], "n_e", computed.append)
-    assert not computed
-    compute_once(briefs[:2], "n_e", computed.append)
-    assert len(computed) == 2
+    briefs += large
+    assert [group_names(large, specs), group_names(large, specs)] == [["large", "large"]] * 2
+    assert len(asked) == 9, "long specifications are not kept"
 
 
 def annealed(agent_steps: int, **changes: Any) -> Run:

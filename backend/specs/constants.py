@@ -48,7 +48,7 @@ BABAEIZADEH_CODE, CLEMENTE_CODE = "Babaeizadeh 2017, code", "Clemente 2017, code
 NAIR_2015 = "Nair 2015, 5.1"
 TENSORFLOW = (
     "TensorFlow's RMSProp starts at 1. 0 here, as before the setting existed, so that stored configs keep "
-    "their meaning; the preset with the paper's constants sets 1."
+    "their meaning; the preset as in the paper sets 1."
 )
 
 ATARI_SOURCES: Sources = {

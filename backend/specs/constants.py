@@ -120,5 +120,10 @@ FIXED = (
     Fixed("submissions of a GA3C agent that may wait for trainers", "4", "ours; Babaeizadeh 2017, 4.1"),
     Fixed("epsilon of value methods in evaluation", "0.05", MNIH_2015),
     Fixed("stacked frames", "4", MNIH_2015),
+    Fixed(
+        "initial weights",
+        "orthogonal, gain √2 in the body, 0.01 for the policy, 1 for values; biases 0",
+        "ours; the papers state none, their authors' codes draw uniformly within ±1/√fan-in",
+    ),
 )
 """Constants of the engine that no setting changes."""

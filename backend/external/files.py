@@ -83,6 +83,8 @@ def _put(
         if body.sequence != (source.sequence if source else 0) + 1:
             return stored  # by an earlier request, or refused as too early
         _check_limits(session, state, run_id, stored)
+        if kind == "videos":
+            videos.require_turn(session, principal.credential.payer_id)
     path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
     with writing(state.db_engine) as session:
         storage.expect_file(session, run_id, kind, file)
@@ -169,6 +171,7 @@ def add_video(
             wall_time_s=body.wall_time_s,
             form=body.form,
             fps=body.fps,
+            sent_by=principal.credential.payer_id,
         )
 
     return _add(session, state, run_id, principal, stored, add_row)

@@ -108,11 +108,12 @@ AppStateDep = Annotated[AppState, Depends(_state)]
 RequestContextDep = Annotated[RequestContext, Depends(_context)]
 
 
-def cookie_name(connection: HTTPConnection) -> str:
-    """The name of the session's cookie at the address that the client uses. It has the port, which cookies do
-    not have: else a login at one of two servers of a host would end the session at the other."""
+def cookie_name(connection: HTTPConnection, beginning: str = COOKIE) -> str:
+    """The name of a cookie, by default the session's, at the address that the client uses. It has the port,
+    which cookies do not have: else a login at one of two servers of a host would end the session at the
+    other."""
     port = connection.url.port
-    return COOKIE if port is None else f"{COOKIE}_{port}"
+    return beginning if port is None else f"{beginning}_{port}"
 
 
 def secrets_of(connection: HTTPConnection) -> SentSecrets:
@@ -244,7 +245,7 @@ def _refuse_repeated(request: Request, state: AppState, principal: Principal) ->
     keyed = context_of(request).keyed
     if keyed is not None:
         with reading(state.db_engine) as session:
-            if idempotency.get(session, principal.id, keyed.key) is not None:
+            if idempotency.get(session, principal.credential.id, keyed.key) is not None:
                 raise Repeated
 
 

@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "b3417a87fd2d"
+revision = "753d4b0c78cc"
 down_revision = None
 branch_labels = None
 depends_on = None

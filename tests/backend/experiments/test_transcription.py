@@ -15,7 +15,7 @@ import pytest
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.definitions import ITEMS, study_of
 from backend.experiments.definitions.base import Item
-from backend.experiments.studies import expansion
+from backend.experiments.experiments import study as expansion
 from backend.specs.run import RunSpec
 from backend.specs.study import StudyFigure, StudySpec
 

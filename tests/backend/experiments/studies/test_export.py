@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from backend.analysis.figures.export_series import COLUMNS
-from backend.db import StudyCell
+from backend.db import ExperimentCell
 from backend.db.engine import writing
 from tests.backend.experiments.figures.finished import ARMS, STUDIES, finish, started
 from tests.support.rows import evaluation_row
@@ -30,7 +30,7 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     study = started(service.client, *figures, draws={"n": 3, "space": space}, arms=arms)
     finish(service, study)
     with writing(service.engine) as session:
-        run_id = session.scalars(select(StudyCell.run_id).where(StudyCell.number == 0)).one()
+        run_id = session.scalars(select(ExperimentCell.run_id).where(ExperimentCell.number == 0)).one()
         later = datetime(2026, 1, 2, tzinfo=UTC)
         # As of a method that keeps its best parameters and evaluates them again at the end.
         session.add(evaluation_row(str(run_id), 10_000, 999.0, requested_at=later))

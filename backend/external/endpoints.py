@@ -22,7 +22,7 @@ from backend.external.schemas import (
     UploadOut,
 )
 from backend.http.access import ExternalWriter, Operator
-from backend.http.dependencies import AppStateDep, IngestSession, WriteSession
+from backend.http.dependencies import AppStateDep, IngestSession, ReportSession, WriteSession
 from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
@@ -104,7 +104,7 @@ def change_run(run_id: RunId, body: RunChanges, principal: Operator, session: Wr
 
 @router.post("/{run_id}/heartbeat")
 def send_heartbeat(
-    run_id: RunId, principal: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
+    run_id: RunId, principal: ExternalWriter, session: ReportSession, body: Heartbeat | None = None
 ) -> HeartbeatOut:
     """Report that the script of an external run is running, or has ended.
 

@@ -211,9 +211,8 @@ def send_upload(
     """Append a part of a file, of at most 2 MiB, to an upload of an external run.
 
     Another offset than the number of stored bytes is refused with status 409 and the expected number. When
-    all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted
-    after a day, when another upload begins or the server starts. While a run has too many of them, the answer
-    is 503.
+    all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted a
+    day after its first part. While a run has too many of them, the answer is 503.
     """
     quotas = state.limits.quotas
     quotas.charge(principal, state.settings, n_bytes=len(part))

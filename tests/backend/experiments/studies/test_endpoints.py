@@ -533,6 +533,18 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     assert n_runs(service.engine) == 2
 
 
+def test_estimate_has_memory_and_processes_and_warns_as_the_runs_would(
+    sqlite_service: RunningService,
+) -> None:
+    add_host(sqlite_service.engine, "small", memory_bytes=8 * 2**30, cpu_count=2)
+    body = {"item": "gorila-table-4", "scale": "paper"}
+    cost = sqlite_service.client.post(f"{STUDIES}/estimate", json=body).json()
+    assert (cost["n_runs"], cost["processes"]) == (490, 131)
+    assert cost["memory_bytes"] > 100 * 2**30
+    gorila = [warning for warning in cost["warnings"] if warning.startswith("Gorila DQN: ")]
+    assert ["GiB of memory" in gorila[0], "131 processes on 2 cores" in gorila[1]] == [True, True]
+
+
 def test_estimate_counts_the_slots_of_hosts_that_can_train_the_runs(sqlite_service: RunningService) -> None:
     client, engine = sqlite_service.client, sqlite_service.engine
     add_host(engine, "a", slots=1)

@@ -1,6 +1,6 @@
 """The runs of a study: arms × environments × draws, each validated before anything is stored."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -166,8 +166,15 @@ def pin_start_sets(session: Session, spec: StudySpec, custom: Mapping[str, Any])
     return spec.model_copy(update={"starts": chosen, "arms": tuple(arms)})
 
 
-def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> list[PlannedCell]:
+def cells(
+    spec: StudySpec,
+    custom: Mapping[str, Any],
+    first_draw: int = 0,
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> list[PlannedCell]:
     """Every cell from a draw on, in the order in which they are started: by draw, environment and arm.
+    `check` is called before each of them.
 
     Raises:
         Invalid: with the problems of the cells' runs.
@@ -182,6 +189,7 @@ def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> li
         settings = drawn[draw] if spec.draws.space else {}
         for place, environment in enumerate(spec.environments):
             for at in range(len(spec.arms)):
+                check()
                 try:
                     run_spec = run_spec_of(spec, at, environment, draw, settings, custom)
                 except InvalidSpec as error:

@@ -1,6 +1,6 @@
 """The life of a study: what users may do with it, and the reconciler that starts what it needs next."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -80,8 +80,11 @@ def create(
     return study
 
 
-def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedCell], dict[str, Any]]:
-    """A study with its presets resolved, its cells, and the descriptions of its custom environments.
+def prepare(
+    session: Session, spec: StudySpec, check: Callable[[], None] = lambda: None
+) -> tuple[StudySpec, list[PlannedCell], dict[str, Any]]:
+    """A study with its presets resolved, its cells, and the descriptions of its custom environments. `check`
+    is called before each cell.
 
     Raises:
         Invalid: with one problem per invalid field.
@@ -90,7 +93,7 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     spec = expansion.resolve_presets(spec)
     custom = expansion.descriptions(session, spec)
     spec = expansion.pin_start_sets(session, spec, custom)
-    planned = expansion.cells(spec, custom)
+    planned = expansion.cells(spec, custom, check=check)
     expansion.refuse(unfit_figures(spec, planned))
     return spec, planned, custom
 

@@ -8,12 +8,13 @@ from httpx import Client
 from sqlalchemy import Engine, select
 
 from backend import __version__
-from backend.db import Attempt, Run, Study, StudyCell, Transition
+from backend.db import Attempt, Run, Study, StudyCell, Transition, deadline
 from backend.db.base import new_id
+from backend.db.deadline import RequestEnded
 from backend.db.engine import reading, writing
 from backend.experiments.definitions import DEFINITIONS, ITEMS
 from backend.experiments.definitions.base import study_of
-from backend.experiments.studies import repository
+from backend.experiments.studies import estimate, repository
 from backend.experiments.studies import service as studies
 from backend.platform.principals import Role
 from backend.runs.runs import actions
@@ -530,6 +531,16 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     assert (second["n_reused"], second["agent_steps"], second["unmeasured"]) == (2, 20_000, [])
     assert second["time_s"] == pytest.approx(2 * (10_000 / 500 + 5))
     assert n_runs(service.engine) == 2
+
+
+def test_estimate_ends_with_its_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end() -> None:
+        raise RequestEnded
+
+    monkeypatch.setattr(deadline, "check", end)
+    spec = StudySpec.model_validate(study_body(environments=["CartPole-v1"]))
+    with reading(engine) as session, pytest.raises(RequestEnded):
+        estimate.estimate(session, spec, 60.0)
 
 
 def test_estimate_counts_the_slots_of_hosts_that_can_train_the_runs(sqlite_service: RunningService) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, StandIn, refuse_change
+from backend.db.checked_json import DAMAGED, UnreadableSpec, refuse_change
 from backend.specs.run_fields import MAX_ENVIRONMENT, MAX_NAME
 from backend.specs.study import StudySpec, StudyState
 
@@ -64,8 +64,8 @@ def _replace_damaged(study: Study, *context: Any) -> None:
     is_whole = "spec" not in loaded or is_whole_study(loaded["spec"])
     if not is_whole:
         parts = {"arms": [{"label": "unknown", "algorithm": ""}], "environments": [""], "draws": {"n": 1}}
-        stand_in = StandIn({"name": loaded.get("name"), "notes": "", "custom": {}} | parts)
-        set_committed_value(study, "spec", stand_in)
+        shown: dict[str, Any] = {"name": loaded.get("name"), "notes": "", "custom": {}} | parts
+        set_committed_value(study, "spec", UnreadableSpec(shown, DAMAGED))
     if not is_whole or ("state" in loaded and loaded["state"] not in get_args(StudyState)):
         set_committed_value(study, "state", "stopped")
         set_committed_value(study, "state_reason", DAMAGED)

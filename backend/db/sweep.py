@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, StandIn, refuse_change
+from backend.db.checked_json import DAMAGED, UnreadableSpec, refuse_change
 from backend.specs.run_fields import MAX_NAME
 from backend.specs.sweep import SweepSpec, SweepState
 
@@ -56,7 +56,8 @@ def _replace_damaged(sweep: Sweep, *context: Any) -> None:
             "run": {"algorithm": "", "environment": ""},
             "space": {"config.unknown": {"values": [None]}},
         }
-        set_committed_value(sweep, "spec", StandIn({"name": loaded.get("name"), "notes": ""} | parts))
+        shown = {"name": loaded.get("name"), "notes": ""} | parts
+        set_committed_value(sweep, "spec", UnreadableSpec(shown, DAMAGED))
     if not is_whole or ("state" in loaded and loaded["state"] not in get_args(SweepState)):
         set_committed_value(sweep, "state", "stopped")
         set_committed_value(sweep, "state_reason", DAMAGED)

@@ -247,9 +247,10 @@ def external_run(session: Session, run_id: str, principal: Principal, *, for_upd
     Raises:
         NotFound: there is no such run.
         Forbidden: the token may only write the runs that it has created.
-        Conflict: it is not an external run.
+        Conflict: it is not an external run, or cannot be read.
     """
     run = runs.get(session, run_id, for_update=for_update)
+    runs.require_readable(run)
     if principal.only_external_runs and run.token_id != principal.credential.id:
         raise Forbidden("the run was not created with this token, which can write only its own external runs")
     if run.origin != EXTERNAL:

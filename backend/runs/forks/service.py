@@ -49,9 +49,8 @@ def create(
         Unavailable: the copy took too long.
     """
     parent = runs.get(work.read, run_id)
-    external.refuse(parent, "fork")
+    before = external.trainable_spec(parent, "fork")
     checkpoint = _checkpoint(work.read, parent, request.checkpoint)
-    before = parse_run_spec(parent.spec)
     spec = _spec(parent, before, request)
     _check_start(before, spec, checkpoint)
     fork_id, file = new_run_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"

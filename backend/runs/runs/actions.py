@@ -7,7 +7,6 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.changes import record_change
-from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.platform.errors import Conflict, NotFound, Overwritten
 from backend.runs.runs import external, repository, service
@@ -76,7 +75,7 @@ def resume(
     unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, is external, damaged or the demo run, or has reached a limit and either
+        Conflict: it has not ended, is external or the demo run, or has reached a limit and either
             has finished or is to have other limits or another schedule.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
         Invalid: the start set of its evaluations has been deleted.
@@ -88,13 +87,11 @@ def resume(
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
-    if isinstance(run.spec, StandIn):
-        raise Conflict(f"{DAMAGED}: it cannot be resumed")
     starts.check_stored(session, run.spec)
     notice = None
     may_complete = state != RunState.FINISHED
     if bounds is not None or annealing is not None:
-        before = parse_run_spec(run.spec)
+        before = service.spec_of(run)
         stop = before.stop if bounds is None else bounds
         changed = parse_run_spec(run.spec | {"stop": stop.model_dump(exclude_none=True)})
         spec = with_annealing(before, changed, annealing)
@@ -130,7 +127,7 @@ def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
     Raises:
         Conflict: a worker holds its lease, or its script has not been asked to stop.
     """
-    run = service.get(session, run_id, for_update=True)
+    run = service.get(session, run_id, for_update=True, any_spec=True)
     # The script of an external run may be unable to confirm that it stops, as on a full disk.
     if run.state in LEASED and not (run.origin == EXTERNAL and run.stop_requested):
         raise Conflict(f"the run is {run.state}: stop it before you delete it")

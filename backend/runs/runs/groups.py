@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -155,7 +155,7 @@ def _defaults_of(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return _defaults(spec["algorithm"], spec["environment"], custom)
 
 
-@cache
+@lru_cache(1_000)
 def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, Any], dict[str, Any]]:
     described = json.loads(custom)
     entry = (

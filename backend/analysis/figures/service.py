@@ -30,7 +30,7 @@ from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curv
 from backend.analysis.figures.theme import in_panel, plain_text
 from backend.analysis.metrics import service as metrics
 from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scale
+from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scales
 from backend.analysis.metrics.chunks import Columns
 from backend.analysis.metrics.grouping import Spread
 from backend.analysis.metrics.run_axes import locator
@@ -203,7 +203,7 @@ class _Drawing:
         self._drawn = {
             id_: run for id_, run in self.found.items() if request.environment in (None, run.environment)
         }
-        axes = with_scale(session, request.axes, self._drawn.values())
+        axes = with_scales(session, request.axes, self.found.values())
         self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
         self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()
@@ -235,9 +235,8 @@ class _Drawing:
             draw(name, rows, [] if name.kind == "seed_curve" else self._lines(name, rows, read))
             for name, rows in zip(names, self.chosen, strict=True)
         ]
-        axes = self._request.axes
         for figure in figures:
-            figure.scale = axes.scale if axes.smoothing != "points" else None
+            figure.scales = self._request.axes.scales
         return figures
 
     def _choose(self) -> list[list[Series]]:

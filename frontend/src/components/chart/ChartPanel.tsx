@@ -177,7 +177,7 @@ export function ChartPanel(props: ChartPanelProps) {
           source={curveSource(
             { name: fileName, title },
             { ...request, theme: 'light', spread, styles, environment, ...drawn },
-            { hidden, log, names, scale: data?.scale ?? null, hasBands: Boolean(data?.bands.length) },
+            { hidden, log, names, hasBands: Boolean(data?.bands.length) },
           )}
           name={fileName}
           log={log}

@@ -419,11 +419,11 @@ class _Drawing:
         request, runs_by_id = self._request, self.found
         firsts: dict[str, Run] = {}
         for run in runs_by_id.values():
-            firsts.setdefault(group_key(run.spec), run)
+            firsts.setdefault(group_key(run), run)
         labels = dict(zip(firsts, names_and_differences(list(firsts.values())), strict=True))
         groups = []
         for members in metrics.seed_groups(self._session, series, runs_by_id):
-            key, source = group_key(runs_by_id[members[0].run_id].spec), members[0].source
+            key, source = group_key(runs_by_id[members[0].run_id]), members[0].source
             curve = group_curve(self._session, members, request.axes, request.spread, self.since)
             groups.append(
                 SeedGroup(
@@ -493,7 +493,7 @@ def run_styles(run_ids: Iterable[str], wanted: WantedStyles) -> dict[str, int]:
 
 def styles_by_group(runs_by_id: Mapping[str, Run], wanted: WantedStyles) -> dict[str, int]:
     """For each run of a view the style of its group, as `seed_curve` gives it."""
-    groups = {id_: group_key(run.spec) for id_, run in runs_by_id.items()}
+    groups = {id_: group_key(run) for id_, run in runs_by_id.items()}
     styles = distinct_styles(groups.values(), wanted.of_groups)
     return {id_: styles[group] for id_, group in groups.items()}
 

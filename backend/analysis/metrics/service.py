@@ -367,7 +367,7 @@ def seed_groups(
     for series in chosen:
         if series.run_id in surplus:
             continue
-        key = (group_key(runs[series.run_id].spec), series.metric, series.source)
+        key = (group_key(runs[series.run_id]), series.metric, series.source)
         groups.setdefault(key, []).append(series)
     return groups.values()
 
@@ -417,7 +417,7 @@ def _group_document(
     curve = group_curve(session, members, request.axes, request.spread, since)
     grouped = [runs[series.run_id] for series in members]
     return {
-        "id": group_key(grouped[0].spec),
+        "id": group_key(grouped[0]),
         "algorithm": grouped[0].algorithm,
         "environment": grouped[0].environment,
         "group": grouped[0].group,

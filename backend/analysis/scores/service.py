@@ -40,7 +40,7 @@ from backend.runs.runs.groups import (
 )
 from backend.runs.runs.repository import lineage_roots, with_specs
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
@@ -358,7 +358,10 @@ def _comparable(scored: Sequence[LastScore], read: ReadSpecs) -> dict[str, bool]
         if (environment := ENVIRONMENTS.get(name)) is None:
             comparable |= dict.fromkeys((run.id for run in alike), True)
             continue
-        compute = partial(is_specified_as_published, environment=environment, protocol=protocol)
+
+        def compute(run: Brief, at: Environment = environment, under: str = protocol) -> bool:
+            return is_specified_as_published(run.spec, at, under)
+
         comparable |= compute_once(alike, f"as published under {protocol}", compute, read)
     return comparable
 

@@ -66,6 +66,7 @@ def create(
         raise Conflict(f"the file of checkpoint {checkpoint.id} does not exist") from None
     reason = f"forked from {parent.name} at {checkpoint.agent_steps:,} agent steps"
     run = runs.create(writing, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason)
+    run.departures = parent.departures
     if not storage.keep_file(writing, fork_id, "checkpoints", file):
         raise Unavailable("the checkpoint took too long to copy: try again", retry_after_s=1)
     checkpoints.add_copy(writing, checkpoint, fork_id, file)

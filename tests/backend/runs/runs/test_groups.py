@@ -81,6 +81,9 @@ def brief(number: int, **changes: Any) -> Brief:
         step_unit="agent_steps",
         parent_id=None,
         forked_at_agent_steps=None,
+        name="",
+        departures={},
+        early_agent_steps=0,
         spec_text=json.dumps(row.spec),
     )
 
@@ -116,8 +119,8 @@ def test_full_cache_drops_its_oldest_values_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(groups, "_cache", {})
     monkeypatch.setattr(groups, "_MAX_CACHED", 20)
     briefs = [brief(number) for number in range(21)]
-    compute_once(briefs, "n_e", len)
-    computed: list[dict[str, Any]] = []
+    compute_once(briefs, "n_e", id)
+    computed: list[Brief] = []
     compute_once(briefs[2:], "n_e", computed.append)
     assert not computed
     compute_once(briefs[:2], "n_e", computed.append)
@@ -130,14 +133,14 @@ def annealed(agent_steps: int, **changes: Any) -> Run:
 
 def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_differ() -> None:
     constant = [run(stop={"agent_steps": steps}) for steps in (3_000, 6_000)]
-    assert len({group_key(run.spec) for run in constant}) == 1
+    assert len({group_key(run) for run in constant}) == 1
     linear = [annealed(3_000), annealed(6_000), annealed(6_000, annealing_agent_steps=3_000)]
-    keys = [group_key(run.spec) for run in linear]
+    keys = [group_key(run) for run in linear]
     assert keys[0] == keys[2] != keys[1]
     short, long = group_names(linear[:2])
     assert short.endswith("(annealing_agent_steps = 3000)")
     assert long.endswith("(annealing_agent_steps = 6000)")
-    assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0"}
+    assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0": "2"}
 
 
 PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}
@@ -212,13 +215,15 @@ def numbered(runs: list[Run], agent_steps: tuple[int, ...]) -> dict[str, str]:
 def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
     runs = [run(seed=seed) for seed in (0, 0, 0, 1)] + [run(seed=0, config={"n_e": 8})]
     roots = numbered(runs, (500, 900, 900, 100, 100))
-    assert surplus_runs(runs, roots) == {"0", "1"}, "the furthest counts, of equals the latest"
+    assert surplus_runs(runs, roots) == {"0": "2", "1": "2"}, "the furthest counts, of equals the latest"
     runs[0].score = 1.0
-    assert surplus_runs(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
-    assert surplus_runs(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
+    assert surplus_runs(runs, roots) == {"1": "0", "2": "0"}, (
+        "one with a score counts rather than one without"
+    )
+    assert surplus_runs(runs, roots, ["1"]) == {"0": "1", "2": "1"}, "that score may be another"
     for member in runs:
         member.algorithm = "a3c"  # actors race: two runs of one seed differ
-    assert surplus_runs(runs, roots) == set()
+    assert surplus_runs(runs, roots) == {}
 
 
 @pytest.mark.parametrize("algorithm", ["paac", "a3c"])
@@ -228,5 +233,5 @@ def test_a_run_and_its_forks_are_one_sample_whatever_method_and_seed(algorithm: 
     roots = numbered(runs, (100, 300, 200, 50, 50, 400))
     # 1 and 2 are forks of 0, and 4 is a fork of a run that is not among these; 5 has other settings.
     roots |= {"1": "0", "2": "0", "4": "x", "5": "0"}
-    assert surplus_runs(runs, roots) == {"0", "2"}
-    assert surplus_runs(runs[2:], roots | {"3": "x"}) == {"3"}, "two forks whose parent is not shown"
+    assert surplus_runs(runs, roots) == {"0": "1", "2": "1"}
+    assert surplus_runs(runs[2:], roots | {"3": "x"}) == {"3": "4"}, "two forks whose parent is not shown"

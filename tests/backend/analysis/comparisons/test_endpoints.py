@@ -206,7 +206,7 @@ def test_verdicts_are_corrected_for_the_number_of_comparisons(client: Client, en
         make_scored_run(engine, [seed / 9] * 300, seed=seed, config={"learning_rate": 0.2})
         for seed in range(4)
     ]
-    answer = client.get(COMPARISONS, params={"run": good + bad + worst}).json()
+    answer = client.get(COMPARISONS, params={"run": good + bad + worst, "pairs": "all"}).json()
     improvements = answer["improvements"]
     assert [pair["p_value"] for pair in improvements] == pytest.approx([2 / 70] * 3)
     assert [pair["p_adjusted"] for pair in improvements] == pytest.approx([6 / 70] * 3)

@@ -4,7 +4,7 @@ import { type FigureRequest, nameOf } from '@/api/figures';
 import { smoothingParameters } from '@/api/series';
 import { type Answer, type Figure, wholeFigure } from '@/api/tails';
 import { type LegendNames, withShortNames } from '../legend';
-import { onLogScale, yAxis } from '../scale';
+import { onLogScale, outsideMarks, yAxis } from '../scale';
 
 /** Formats that the service writes. */
 export type FileFormat = 'csv' | 'zip' | 'caption';
@@ -104,7 +104,12 @@ export function curveSource(
     const xaxis = { ...scaled.xaxis, ...(zoom && { range: [...zoom], autorange: false }) };
     return {
       data: shown,
-      layout: { ...scaled, xaxis, yaxis: { ...scaled.yaxis, ...yAxis(shown, zoom, log) } },
+      layout: {
+        ...scaled,
+        xaxis,
+        yaxis: { ...scaled.yaxis, ...yAxis(shown, zoom, log) },
+        annotations: [...(scaled.annotations ?? []), ...outsideMarks(shown, zoom, log)],
+      },
     };
   });
 }

@@ -24,8 +24,8 @@ from backend.runs.checkpoints import service as checkpoints
 from backend.runs.evaluations import service as evaluations
 from backend.runs.live_settings import service as live_settings
 from backend.runs.runs import service as runs
-from backend.runs.runs.departures import with_simulator
 from backend.specs import events
+from backend.specs.departures import with_simulator
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState
 from backend.upkeep.retention import service as retention

@@ -18,7 +18,6 @@ from backend.runs.runs import listing
 from backend.runs.runs.fields import ConfigField, UnknownField, resolve
 from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import (
-    BROKEN_OFF,
     Brief,
     compute_once,
     group_names,
@@ -33,7 +32,7 @@ from backend.runs.runs.repository import lineage_roots, with_specs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
-from backend.specs.states import RunState
+from backend.specs.states import BROKEN_OFF, RunState
 from backend.statistics.estimates import median
 
 _SHOWN_RUNS = 100

@@ -35,7 +35,6 @@ from backend.analysis.metrics.repository import ChunkInfo
 from backend.db import Evaluation, Run
 from backend.runs.evaluations import repository as evaluations
 from backend.runs.runs.groups import (
-    BROKEN_OFF,
     Brief,
     evaluation_key,
     group_key,
@@ -48,7 +47,7 @@ from backend.runs.runs.groups import (
 )
 from backend.runs.runs.repository import lineage_roots, with_specs
 from backend.specs.run_fields import EXTERNAL
-from backend.specs.states import RunState
+from backend.specs.states import BROKEN_OFF, RunState
 from backend.statistics.estimates import (
     INTERVAL_NAME,
     interquartile_mean,

@@ -49,6 +49,7 @@ from backend.runs.runs import service as runs
 from backend.runs.runs.fields import setting_title
 from backend.runs.runs.groups import (
     group_key,
+    is_early,
     is_measured_as_published,
     names_and_differences,
     own_protocol,
@@ -526,7 +527,9 @@ def draw_scatter(
         (run, value, subject_key(run))
         for run in runs_by_id.values()
         if (value := setting_value(run, field)) is not None and getattr(run, score) is not None
+        if field.name.rpartition(".")[2] not in run.departures and not (score == "score" and is_early(run))
     ]
+    n_changed = sum(field.name.rpartition(".")[2] in run.departures for run in runs_by_id.values())
     examples = {key: run for run, _, key in shown}
     names = dict(zip(examples, subject_names(list(examples.values())), strict=True))
     dots = [
@@ -543,6 +546,8 @@ def draw_scatter(
     ]
     x = setting_title(setting)
     title = f"{SCORES[score]} by {x}, {subject(runs_by_id.values())}"
+    if n_changed:
+        title += f"; {n_changed} left out that changed it during training"
     return scatter_figure(
         dots,
         x=x,

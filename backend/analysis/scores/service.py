@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import NamedTuple
@@ -56,7 +56,7 @@ HUMAN_HERE = "human_here"
 """Id of the column of people's means."""
 RULE = (
     "Mean of the last evaluations of the finished runs of a configuration, one run for each seed; of several "
-    "configurations that with the highest mean"
+    "configurations that with the highest mean, of those whose runs have all finished if there are any"
 )
 
 KEPT_TABLES = 16
@@ -294,6 +294,8 @@ class _Candidate:
     runs: Sequence[LastScore]
     """Its counted runs, the latest first."""
     comparable: bool
+    n_broken_off: int = 0
+    """Number of its runs that failed, were lost or were stopped."""
     n_configurations: int = 1
 
 
@@ -308,6 +310,9 @@ def _best(
     lineages, ids = lineage_roots(session, briefs), {run.id for run in briefs}
     surplus = surplus_runs(briefs, lineages, ids, partial(keys_of, read=read))
     keys = keys_of(briefs, read)
+    broken = repository.broken_off(session)
+    broken_keys = keys_of(broken, read)
+    n_broken_off = Counter((run.environment, run.algorithm, broken_keys[run.id]) for run in broken)
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
         if score.run.id not in surplus:
@@ -315,19 +320,29 @@ def _best(
     counted = {place: scores for place, scores in members.items() if len(scores) >= min_seeds}
     comparable = _comparable([scores[0] for scores in counted.values()], read)
     candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for (environment, algorithm, _), scores in counted.items():
+    for (environment, algorithm, key), scores in counted.items():
         is_comparable = comparable[scores[0].run.id]
         candidates[environment, algorithm].append(
-            _Candidate(_reduce(algorithm, environment, scores), scores[::-1], is_comparable)
+            _Candidate(
+                _reduce(algorithm, environment, scores),
+                scores[::-1],
+                is_comparable,
+                n_broken_off[environment, algorithm, key],
+            )
         )
     best = {}
     for place, several in candidates.items():
         first = max(
             several,
-            key=lambda candidate: (candidate.comparable, candidate.cell.value or 0.0, candidate.cell.n),
+            key=lambda candidate: (
+                candidate.comparable,
+                not candidate.n_broken_off,
+                candidate.cell.value or 0.0,
+                candidate.cell.n,
+            ),
         )
         alike = sum(candidate.comparable == first.comparable for candidate in several)
-        best[place] = _Candidate(first.cell, first.runs, first.comparable, alike)
+        best[place] = replace(first, n_configurations=alike)
     return best
 
 
@@ -378,7 +393,8 @@ def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
         normalised_low=_normalise(cell.low, levels),
         normalised_high=_normalise(cell.high, levels),
         comparable=candidate.comparable,
-        rule=cell.caption.partition(";")[0],
+        rule=cell.caption.partition(";")[0]
+        + (f"; {candidate.n_broken_off} more broke off" if candidate.n_broken_off else ""),
         runs=[score.run.id for score in runs],
         n_configurations=candidate.n_configurations,
         n_episodes=min(score.n_episodes for score in runs),

@@ -101,13 +101,14 @@ def counts(session: Session, sweep_ids: Collection[str]) -> dict[str, SweepCount
 def members(session: Session, sweep: Sweep, spec: SweepSpec) -> list[StoredMember]:
     """Every member with its run's state and score, by configuration and seed."""
     query = (
-        select(SweepMember, Run.state, Run.score, Run.agent_steps)
+        select(SweepMember, Run.state, Run.score, Run.agent_steps, Run.early_agent_steps)
         .outerjoin(Run, Run.id == SweepMember.run_id)
         .where(SweepMember.sweep_id == sweep.id)
         .order_by(SweepMember.configuration, SweepMember.seed)
     )
     rows = session.execute(query).all()
-    scores = {row[0].run_id: row[2] for row in rows}
+    # The score of the first, short episodes enters no rank.
+    scores = {row[0].run_id: None if row[4] and row[4] >= row[3] else row[2] for row in rows}
     if spec.objective == "evaluation":
         scores = _evaluation_scores(session, sweep.id, spec.protocol)
     changed = {run_id for _, run_id, _ in _changed_runs(session, [sweep.id])}

@@ -13,7 +13,7 @@ from backend.experiments.sweeps.planning import CHANGED, StoredMember, SweepCoun
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, ChosenName, GivenName, Notes
-from backend.specs.states import ENDED
+from backend.specs.states import BROKEN_OFF, ENDED
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
 from backend.statistics.estimates import interquartile_mean, median
 
@@ -172,6 +172,9 @@ class ConfigurationOut(Schema):
     """Why it gets no further seed; null while it may."""
     n: int
     """Number of runs with a score."""
+    n_broken_off: int
+    """Number of runs that failed, were lost or were stopped: with any, it is the best one only if every other
+    has some, too."""
     iqm: Number
     """Interquartile mean of the scores; null without any."""
     median: EstimateOut | None
@@ -189,6 +192,7 @@ class ConfigurationOut(Schema):
             settings=row.settings,
             eliminated=row.eliminated,
             n=len(scores),
+            n_broken_off=sum(member.member.state in BROKEN_OFF for member in members),
             iqm=interquartile_mean(scores) if len(scores) else None,
             median=EstimateOut.of(median(scores)) if len(scores) else None,
             runs=[MemberOut.of(member) for member in members],
@@ -196,7 +200,8 @@ class ConfigurationOut(Schema):
 
 
 class Best(Schema):
-    """The configuration with the highest interquartile mean, of those not eliminated, if any has a score."""
+    """The configuration with the highest interquartile mean, of those not eliminated, if any has a score, and
+    of those without seeds that broke off."""
 
     number: int
     """Number of the configuration, from 0."""
@@ -227,7 +232,7 @@ class SweepDetail(SweepOut):
             by_number[member.member.configuration].append(member)
         configurations = [ConfigurationOut.of(row, by_number[row.number]) for row in rows]
         scored = [out for out in configurations if out.iqm is not None]
-        best = max(scored, key=lambda out: (not out.eliminated, out.iqm), default=None)
+        best = max(scored, key=lambda out: (not out.eliminated, not out.n_broken_off, out.iqm), default=None)
         n_runs = sum(len(out.runs) for out in configurations)
         return cls(
             **summary.model_dump(),

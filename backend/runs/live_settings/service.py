@@ -14,8 +14,8 @@ from backend.runs.live_settings import repository
 from backend.runs.live_settings.repository import APPLIED, REFUSED, REQUESTED
 from backend.runs.runs import external
 from backend.runs.runs import service as runs
-from backend.runs.runs.departures import with_change
 from backend.specs.commands import ChangeSettings
+from backend.specs.departures import with_change
 from backend.specs.events import SettingsChangedEvent
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, change_live, parse_run_spec

@@ -11,9 +11,9 @@ from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.platform.errors import Conflict, NotFound, Overwritten
 from backend.runs.runs import external, repository, service
-from backend.runs.runs.departures import with_change
 from backend.runs.starts import service as starts
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
+from backend.specs.departures import with_change
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import SCORE_EPISODES

@@ -2,7 +2,7 @@
 
 Runs that differ only in their seed form a group, if their algorithm and their seed are known. A longer run
 belongs to it too, unless its learning rate is annealed over its length; one that trained otherwise than its
-specification says does not (`backend.runs.runs.departures`). Scores may be compared when they were measured
+specification says does not (`backend.specs.departures`). Scores may be compared when they were measured
 in the same way: the same environment, protocol and evaluation config.
 """
 
@@ -23,7 +23,7 @@ from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import environment_settings
 from backend.specs.run import default_config, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
-from backend.specs.states import RunState
+from backend.specs.states import BROKEN_OFF, RunState
 
 T = TypeVar("T")
 
@@ -228,10 +228,6 @@ def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     if is_external(spec) or config.get("learning_rate_schedule") != "linear":
         return {}
     return {"annealing_agent_steps": spec.get("annealing_agent_steps") or spec["stop"].get("agent_steps")}
-
-
-BROKEN_OFF = frozenset({RunState.FAILED, RunState.LOST, RunState.STOPPED})
-"""States of runs that have ended before their end."""
 
 
 def unbroken(runs: Collection[GroupedRun]) -> set[str]:

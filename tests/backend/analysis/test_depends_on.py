@@ -19,7 +19,7 @@ from backend.analysis.metrics.service import ChartRequest, chart
 from backend.db import Run
 from backend.db.engine import writing
 from backend.runs.runs import listing, service
-from backend.runs.runs.departures import with_change
+from backend.specs.departures import with_change
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState

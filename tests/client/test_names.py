@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import backend.platform.text
 import callboard
+from backend.db import Run
 from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.groups import group_key
 from callboard.config import flat_config
@@ -285,7 +286,7 @@ def key_of(config: Any, seed: int = 5) -> str:
     flat = flat_config(config)
     body: dict[str, Any] = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
     body |= {"config": flat.config, "config_details": flat.details}
-    return group_key(external_spec(ExternalFields.model_validate(body)))
+    return group_key(Run(spec=external_spec(ExternalFields.model_validate(body))))
 
 
 IN_A_PROCESS = """

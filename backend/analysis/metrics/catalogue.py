@@ -3,6 +3,7 @@ parts of several names may be equal; the last part labels its axis."""
 
 from dataclasses import dataclass
 
+from backend.specs.host_load import CPU_GRANTED
 from backend.specs.protocols import protocol_title
 from callboard import known_tags
 
@@ -68,6 +69,7 @@ METRICS: dict[str, Metric] = {
     "speed/updates_per_s": Metric("Updates (TPS)", "Updates/s"),
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
     "system/cpu_pct": Metric("CPU usage", "% of one core"),
+    CPU_GRANTED: Metric("CPU time granted", "% of the time that processes could run"),
     "system/rss_bytes": Metric("Memory", "Memory (MiB)", MIB),
     "system/gpu_pct": Metric("GPU usage", "% of the time"),
     "system/gpu_memory_bytes": Metric("GPU memory", "GPU memory (MiB)", MIB),

@@ -423,6 +423,9 @@ class RunDetail(RunOut):
     """Every attempt, oldest first."""
     transitions: list[TransitionOut] = Field(default=[])
     """Every change of state, oldest first."""
+    starved_pct: Number = Field(default=None)
+    """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
+    other programs had the cores. Null otherwise, and where the host's kernel does not record it."""
 
 
 class LogLineOut(Schema):

@@ -7,6 +7,9 @@ from backend.specs.host_load import CPU_GRANTED
 from backend.specs.protocols import protocol_title
 from callboard import known_tags
 
+FRAMES = "total/frames"
+"""Emulator frames of a whole run: no series, but a column of tables."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -68,6 +71,7 @@ METRICS: dict[str, Metric] = {
     "speed/frames_per_s": Metric("Throughput in emulator frames", "Emulator frames/s"),
     "speed/updates_per_s": Metric("Updates (TPS)", "Updates/s"),
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
+    FRAMES: Metric("Emulator frames", "Emulator frames"),
     "system/cpu_pct": Metric("CPU usage", "% of one core"),
     CPU_GRANTED: Metric("CPU time granted", "% of the time that processes could run"),
     "system/rss_bytes": Metric("Memory", "Memory (MiB)", MIB),

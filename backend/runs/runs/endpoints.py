@@ -50,6 +50,7 @@ from backend.runs.runs.schemas import (
     RunRequest,
     TransitionOut,
 )
+from backend.specs.host_load import STARVED_PCT
 from backend.specs.run_fields import GroupName
 from backend.specs.states import LEASED, RunState
 
@@ -220,6 +221,8 @@ def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppS
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
+    granted_pct = repository.cpu_granted_pct(session, run_id)
+    detail.starved_pct = granted_pct if granted_pct is not None and granted_pct < STARVED_PCT else None
     return json_response(detail)
 
 

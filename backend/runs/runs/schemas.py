@@ -406,6 +406,9 @@ class RunDetail(RunOut):
     """Every change of state, oldest first."""
     disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
     """Why its host cannot store what it records, so that its training may stand still; null if it can."""
+    starved_pct: Number = Field(default=None)
+    """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
+    other programs had the cores. Null otherwise, and where the host's kernel does not record it."""
 
 
 class LogLineOut(Schema):

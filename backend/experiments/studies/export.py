@@ -19,9 +19,9 @@ from backend.experiments.experiments import repository
 from backend.experiments.figures import service as figures
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
+from backend.experiments.specs.study import StudySpec
 from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
-from backend.specs.study import StudySpec
 
 _CELL = (
     "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "training_score",

@@ -128,6 +128,10 @@ def _print_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     typer.echo(f"time: {measured or unknown}")
     if cost["minutes_on_two_cores"] is not None:
         typer.echo(f"on two idle cores: {cost['minutes_on_two_cores']:g} min")
+    typer.echo(f"memory, a run at most: {cost['memory_bytes'] / 2**30:,.1f} GiB")
+    typer.echo(f"processes, a run at most: {cost['processes']:,}")
+    for warning in cost["warnings"]:
+        typer.echo(f"warning: {warning}")
     typer.echo(f"disk: {cost['disk_bytes'] / 2**20:,.0f} MiB")
     for difference in cost["differs"]:
         typer.echo(printable(f"differs: {difference}"))

@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "b3417a87fd2d"
+revision = "12950c271bd0"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -115,6 +115,38 @@ def test_what_differs_names_how_long_runs_train_and_that_no_game_of_people_start
                 assert "instead of human" in listed, (name, scale)
 
 
+def test_scores_at_minutes_are_evaluations_of_the_trained_agent() -> None:
+    for item in ("a3c-figure-2", "a3c-figure-s7", "a3c-optimizers"):
+        paper, definition, _ = ITEMS[item]
+        by_scale = {
+            scale: {figure.reduction.source for figure in study_of(paper, definition, scale).figures}
+            for scale in definition.scales
+        }
+        # At hours these arms are not evaluated, to leave their time to training.
+        assert by_scale == {"minutes": {"evaluations"}, "hours": {"training"}, "paper": {"evaluations"}}
+
+
+def test_optimizers_share_statistics_among_as_many_actors_as_in_the_paper() -> None:
+    _, definition, _ = ITEMS["a3c-optimizers"]
+    for scale in ("minutes", "hours"):
+        assert {arm.config["n_actors"] for arm in definition.scales[scale].arms} == {16}, scale
+
+
+NUMBERS = {"four": 4, "five": 5, "six": 6, "seven": 7, "nine": 9, "49": 49}
+
+
+def test_small_environments_stand_for_as_many_games_as_the_paper_has() -> None:
+    n_lines = 0
+    for _, definition in DEFINITIONS.values():
+        n_games = len(definition.scales["paper"].environments) if definition.scales else 0
+        for at in definition.scales.values():
+            for line in at.differs:
+                for number in re.findall(rf"instead of ({'|'.join(NUMBERS)}) (?:Atari )?games\b", line):
+                    assert NUMBERS[number] == n_games, (definition.id, line)
+                    n_lines += 1
+    assert n_lines >= 8
+
+
 def test_titles_of_figures_say_what_their_scores_are() -> None:
     paper, definition, _ = ITEMS["gorila-table-1"]
     starts = {"ALE/Assault-v5": "agent_starts:a", "ALE/RoadRunner-v5": "agent_starts:r"}

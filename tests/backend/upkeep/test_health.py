@@ -108,6 +108,7 @@ def test_answers_for_everybody_are_computed_once_whoever_asks(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "SHARED_FOR_S", PATIENCE_S)
+    monkeypatch.setattr(sqlite_service.app_state.limits.shared, "_recent", limits.SharedAnswers()._recent)  # noqa: SLF001
     computed: Counter[str] = Counter()
     counters = sqlite_service.app_state.counters
     asked = (

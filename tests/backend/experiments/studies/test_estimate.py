@@ -2,7 +2,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from httpx import Client
+from sqlalchemy import Engine
 
+from backend.db import deadline
+from backend.db.deadline import RequestEnded
+from backend.db.engine import reading
+from backend.experiments.specs.study import StudySpec
+from backend.experiments.studies import estimate
 from tests.backend.experiments.studies.test_endpoints import (
     STUDIES,
     created,
@@ -54,3 +60,25 @@ def test_time_left_is_by_the_limit_that_each_run_has_drawn(sqlite_service: Runni
     draws = {"n": 2, "space": {"stop.wall_time_s": {"values": [30, 90]}}}
     study = created(sqlite_service.client, environments=["CartPole-v1"], draws=draws)
     assert detail(sqlite_service.client, study)["time_left_s"] == pytest.approx(2 * (30 + 90 + 2 * 5))
+
+
+def test_estimate_has_memory_and_processes_and_warns_as_the_runs_would(
+    sqlite_service: RunningService,
+) -> None:
+    add_host(sqlite_service.engine, "small", memory_bytes=8 * 2**30, cpu_count=2)
+    body = {"item": "gorila-table-4", "scale": "paper"}
+    cost = sqlite_service.client.post(f"{STUDIES}/estimate", json=body).json()
+    assert (cost["n_runs"], cost["processes"]) == (490, 131)
+    assert cost["memory_bytes"] > 100 * 2**30
+    gorila = [warning for warning in cost["warnings"] if warning.startswith("Gorila DQN: ")]
+    assert ["GiB of memory" in gorila[0], "131 processes on 2 cores" in gorila[1]] == [True, True]
+
+
+def test_estimate_ends_with_its_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end() -> None:
+        raise RequestEnded
+
+    monkeypatch.setattr(deadline, "check", end)
+    spec = StudySpec.model_validate(study_body(environments=["CartPole-v1"]))
+    with reading(engine) as session, pytest.raises(RequestEnded):
+        estimate.estimate(session, spec, 60.0)

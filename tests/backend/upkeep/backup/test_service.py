@@ -590,7 +590,7 @@ def test_archive_with_other_members_is_refused(tmp_path: Path, name: str, kind: 
 
 
 @pytest.mark.long
-def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_sparse_or_long_member_or_header_is_refused_before_it_is_read(tmp_path: Path) -> None:
     header = tarfile.TarInfo("manifest.json")
     header.size = 512
     block = bytearray(header.tobuf(tarfile.GNU_FORMAT))
@@ -603,7 +603,12 @@ def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> N
     with tarfile.open(tmp_path / "long.tar", "w") as tar:
         header.size = archive.MAX_MANIFEST_BYTES + 1
         tar.addfile(header, BytesIO(bytes(header.size)))
-    for name in ("sparse", "long"):
+    for name, extension in (("extended", tarfile.XHDTYPE), ("renamed", tarfile.GNUTYPE_LONGNAME)):
+        header = tarfile.TarInfo("x")
+        header.type, header.size = extension, 2**17
+        member = tarfile.TarInfo("manifest.json").tobuf()
+        (tmp_path / f"{name}.tar").write_bytes(header.tobuf() + b"x" * header.size + member + bytes(10_240))
+    for name in ("sparse", "long", "extended", "renamed"):
         with pytest.raises(BackupError, match="is not a backup of Callboard: it"):
             service.restore(_settings(tmp_path / "target", None), tmp_path / f"{name}.tar")
 

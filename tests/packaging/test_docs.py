@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 import callboard
 from backend.access.users.schemas import UserChanges
+from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.studies.schemas import StudyRequest, StudySource
 from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
 from backend.runs.runs.external_spec import ExternalFields
@@ -27,7 +28,6 @@ from backend.runs.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
-from backend.specs.sweep import SweepSpec
 from backend.upkeep.retention.policy import InstallationPolicy
 from callboard_cli.main import app
 

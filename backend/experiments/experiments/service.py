@@ -11,6 +11,7 @@ from backend.db import Experiment, ExperimentCell
 from backend.db.base import new_id
 from backend.db.changes import record_change
 from backend.db.clock import database_now
+from backend.db.experiment import ExperimentKind, ExperimentState
 from backend.experiments.cells import repository as cells
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.planning import Member, Plan, plan
@@ -18,14 +19,14 @@ from backend.experiments.cells.rows import CellRow, NewCell, PlannedCell
 from backend.experiments.experiments import repository
 from backend.experiments.experiments.study import STUDY, pin_start_sets
 from backend.experiments.experiments.sweep import SWEEP
+from backend.experiments.specs.study import Scale, StudySpec
+from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.platform.principals import Principal
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.specs.problems import InvalidSpec
 from backend.specs.states import ENDED, RunState
-from backend.specs.study import Scale, StudySpec
-from backend.specs.sweep import ExperimentKind, ExperimentState, SweepSpec
 
 MAX_STARTS = 20
 """Runs started in one transaction, so that other writers wait for a moment only."""

@@ -10,18 +10,19 @@ from sqlalchemy.orm import Session
 from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
-from backend.db.experiment import study_spec
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of
 from backend.experiments.experiments import repository, service
+from backend.experiments.experiments.schemas import ExperimentChanges
+from backend.experiments.experiments.stored import study_spec
 from backend.experiments.figures import service as figures
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
+from backend.experiments.specs.study import Scale, StudySpec
 from backend.experiments.studies import drafts, estimate, export
 from backend.experiments.studies.schemas import (
     CellOut,
     CellPage,
-    StudyChanges,
     StudyDetail,
     StudyDraft,
     StudyEstimate,
@@ -32,7 +33,6 @@ from backend.experiments.studies.schemas import (
     StudyRequest,
     StudySource,
     UnmeasuredKind,
-    UnusedRunOut,
 )
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
@@ -45,7 +45,6 @@ from backend.platform.errors import Invalid
 from backend.platform.text import Text
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
-from backend.specs.study import Scale, StudySpec
 
 router = ResourceRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
 reading = APIRouter()
@@ -122,7 +121,7 @@ def draft_study(
         study=draft.spec,
         estimate=_estimate(cost, None, []),
         n_runs=draft.n_runs,
-        unused=[UnusedRunOut(run=run.run, name=run.name, reason=run.reason) for run in draft.unused],
+        unused=draft.unused,
     )
 
 
@@ -252,7 +251,7 @@ def export_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> 
 
 @router.patch("/{study_id:ulid}")
 def change_study(
-    study_id: StudyId, body: StudyChanges, principal: Operator, session: WriteSession
+    study_id: StudyId, body: ExperimentChanges, principal: Operator, session: WriteSession
 ) -> StudyOut:
     """Change name, notes or concurrency."""
     return _summary(session, service.change(session, "study", study_id, body.model_dump(exclude_unset=True)))

@@ -11,8 +11,10 @@ from backend.analysis.figures.export import FORMATS, RequestedForm, file_respons
 from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
 from backend.experiments.experiments import repository, service
+from backend.experiments.experiments.schemas import ExperimentChanges
+from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.sweeps import figures
-from backend.experiments.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
+from backend.experiments.sweeps.schemas import SweepDetail, SweepExtension, SweepOut, SweepPage
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
@@ -21,7 +23,6 @@ from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.platform.text import Text
 from backend.specs.fields import ULID
-from backend.specs.sweep import SweepSpec
 
 router = ResourceRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -78,7 +79,7 @@ def read_scatter(
 
 @router.patch("/{sweep_id}")
 def change_sweep(
-    sweep_id: SweepId, body: SweepChanges, principal: Operator, session: WriteSession
+    sweep_id: SweepId, body: ExperimentChanges, principal: Operator, session: WriteSession
 ) -> SweepOut:
     """Change name, notes or concurrency."""
     return _summary(session, service.change(session, "sweep", sweep_id, body.model_dump(exclude_unset=True)))

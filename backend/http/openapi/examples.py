@@ -62,7 +62,6 @@ EXAMPLES: dict[str, Any] = {
     "StepNoteRequest": {"agent_steps": 400_000, "text": "Entropy falls from here on."},
     "StepNoteChange": {"text": "Entropy falls from here on, with beta halved."},
     "StudySource": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M"},
-    "StudyChanges": {"concurrency": 4},
     "StudyExtension": {"draws": 17},
     "StudySpec": {
         "name": "learning rates",
@@ -82,7 +81,7 @@ EXAMPLES: dict[str, Any] = {
             }
         ],
     },
-    "SweepChanges": {"concurrency": 4},
+    "ExperimentChanges": {"concurrency": 4},
     "SweepExtension": {"max_seeds": 12, "values": {"config.beta": [0.005]}},
     "Heartbeat": {"state": "finished", "reason": "reached 10,000,000 agent steps"},
     "PointsBatch": {

@@ -221,7 +221,11 @@ def _report(done: Imported, as_json: bool) -> None:
             "lines": done.n_lines,
         }
         shown |= {"resumed": done.resumed, "replaced": done.replaced, "problem": done.problem}
-        shown |= {"not_kept": dict(done.not_kept), "return_candidates": done.return_candidates}
+        shown |= {
+            "not_kept": dict(done.not_kept),
+            "said": done.said,
+            "return_candidates": done.return_candidates,
+        }
         sys.stdout.write(f"{json.dumps(shown)}\n")
         return
     if done.problem is not None:
@@ -256,7 +260,11 @@ def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
 
 def _name_not_kept(done: Sequence[Imported]) -> None:
     not_kept: Counter[str] = Counter()
+    said: Counter[str] = Counter()
     for imported in done:
         not_kept.update(imported.not_kept)
+        said.update(imported.said)
+    for sentence, n in said.items():
+        sys.stderr.write(f"note: {sentence}" + (f" ({counted(n, 'run')})\n" if n > 1 else "\n"))
     for what, n in not_kept.most_common():
         sys.stderr.write(f"not kept: {what}" + (f" ({n:,})\n" if n > 1 else "\n"))

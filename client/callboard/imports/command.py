@@ -14,7 +14,7 @@ from typing import Any
 
 from callboard.display import counted
 from callboard.errors import NotConfigured, Unreachable
-from callboard.imports import mlflow, tensorboard, wandb
+from callboard.imports import mlflow, tensorboard, trackio, wandb
 from callboard.imports.following import follow_paths
 from callboard.imports.log import Log, UnreadableLog, problem_of
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
@@ -28,6 +28,12 @@ FACTORS = (1e-9, 1e12)
 """The least and the most agent steps for each step of a log."""
 
 _SHOWN_CANDIDATES = 5
+_READERS = {
+    "tensorboard": tensorboard.read,
+    "mlflow": mlflow.read,
+    "trackio": trackio.read,
+    "wandb": wandb.read,
+}
 
 
 class _Failure(Exception):
@@ -58,7 +64,7 @@ def import_logs(
     """Import logs that need no mapping of columns; return the exit code.
 
     Args:
-        kind: `tensorboard`, `mlflow` or `wandb`.
+        kind: `tensorboard`, `mlflow`, `trackio` or `wandb`.
         paths: files and folders.
         fields: fields of the runs, instead of the logs'.
         metrics: `METRIC` or `METRIC=NAME`.
@@ -68,7 +74,7 @@ def import_logs(
     """
     if step is not None and not FACTORS[0] <= step <= FACTORS[1]:
         return report_failure(f"--step: must be from 1e-9 to 1e12: got {step}")
-    reader = {"tensorboard": tensorboard.read, "mlflow": mlflow.read, "wandb": wandb.read}[kind]
+    reader = _READERS[kind]
     return _import(paths, reader, Options(fields, tuple(metrics), step), as_json, follow=follow)
 
 

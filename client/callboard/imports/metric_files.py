@@ -26,6 +26,8 @@ class Layout:
     ending: str
     settings: str
     """The file of settings, one on each line: `name: value`."""
+    texts: str
+    """Its files of texts."""
     has_header: bool
     """Whether the first line names the columns: `step`, and the metric's. Else they are these two."""
     step_unit: Any = None
@@ -39,10 +41,19 @@ LAYOUTS = (
         ("scalars",),
         ".csv",
         "texts/hparams0.txt",
+        "texts/*.txt",
         has_header=False,
         said=("TorchRL's CSV files have no times: the training time of each point is 0",),
     ),
-    Layout("DVCLive", ("plots", "metrics"), ".tsv", "params.yaml", has_header=True, step_unit="iterations"),
+    Layout(
+        "DVCLive",
+        ("plots", "metrics"),
+        ".tsv",
+        "params.yaml",
+        "params.yaml",
+        has_header=True,
+        step_unit="iterations",
+    ),
 )
 
 
@@ -60,7 +71,7 @@ def read(root: Path) -> tuple[list[Log], set[Path]]:
             inside = training.is_relative_to(root) and training != root
             name = training.relative_to(root).as_posix() if inside else training.resolve().name
             logs.append(_read(training, name, paths, layout))
-            taken.update(paths)
+            taken |= {path.resolve() for path in paths} | set(training.glob(layout.texts))
     return logs, taken
 
 
@@ -102,8 +113,10 @@ def _read(training: Path, name: str, paths: Sequence[Path], layout: Layout) -> L
                     log.not_kept["cells that are not numbers"] += 1
         except (UnreadableLog, OSError, ValueError) as error:
             log.not_kept[f"the rest of {path.name}: {problem_of(error)}"] += 1
-    settings = _settings(training / layout.settings)
-    if settings:
+    for path in sorted(training.glob(layout.texts)):
+        if path != training / layout.settings:
+            log.lines.append((0.0, f"{path.stem}: {path.read_text('utf-8', 'replace')}"))
+    if settings := _settings(training / layout.settings):
         log.describe_by_config(settings)
     log.describe_by_folder(training)
     log.sort()

@@ -114,7 +114,7 @@ def read(
     n_documents = 0
     of_folders, taken = metric_files.read(root)
     for path in sorted(root.rglob("*")):
-        if path.is_file() and ending(path) in endings and path not in taken:
+        if path.is_file() and ending(path) in endings and path.resolve() not in taken:
             if is_document(path, step_columns):
                 n_documents += 1
             else:

@@ -315,7 +315,7 @@ class _Reader:
 
     def _settings(self, content: bytes) -> None:
         if settings := _settings_of(content, self._messages):
-            self._log.describe_by_config({name: _whole(value) for name, value in settings.items()})
+            self._log.describe_by_config(settings)
 
 
 def settings_of(content: bytes) -> dict[str, Any]:
@@ -329,7 +329,10 @@ def settings_of(content: bytes) -> dict[str, Any]:
 
 def _settings_of(content: bytes, messages: _Messages) -> dict[str, Any]:
     start = messages.hparams.FromString(content).session_start_info.hparams
-    return {name: getattr(setting, setting.WhichOneof("kind") or "", None) for name, setting in start.items()}
+    return {
+        name: _whole(getattr(setting, setting.WhichOneof("kind") or "", None))
+        for name, setting in start.items()
+    }
 
 
 def _records(path: Path) -> Iterator[bytes | None]:

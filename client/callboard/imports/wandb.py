@@ -58,7 +58,7 @@ def read(root: Path) -> Iterator[Log]:
     if not files:
         raise UnreadableLog(f"{root}: no offline runs (run-*.wandb) in it or below it")
     for path in files:
-        reader = _Reader(path)
+        reader = Reader(path)
         try:
             for content in _records(path):
                 reader.add(Record.FromString(content))
@@ -69,7 +69,7 @@ def read(root: Path) -> Iterator[Log]:
         yield reader.finished()
 
 
-class _Reader:
+class Reader:
     """Reads the records of one run."""
 
     def __init__(self, path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from callboard.wandb import errors, util
 from callboard.wandb.active import ACTIVE, current
 from callboard.wandb.errors import CommError, Error, UsageError
-from callboard.wandb.installing import install
+from callboard.wandb.installing import MODULES, install, submodule
 from callboard.wandb.media import (
     AlertLevel,
     Artifact,
@@ -119,7 +119,7 @@ def alert(title: str, text: str = "", level: Any = None, wait_duration: Any = No
 def log_model(path: Any, name: str | None = None, aliases: Any = None) -> None:
     """Store a file, or the files of a folder, with the run."""
     if (active := current("log_model")) is not None:
-        active.log_model(path)
+        active.log_model(path, name, aliases)
 
 
 def log_artifact(*arguments: Any, **options: Any) -> Any:
@@ -194,4 +194,4 @@ def __getattr__(name: str) -> Any:
         if active is None:
             raise AttributeError(f"wandb.{name}: call wandb.init() first")
         return getattr(active, name)
-    return stub(name)
+    return submodule(name) if name in MODULES else stub(name)

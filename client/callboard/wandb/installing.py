@@ -13,6 +13,45 @@ from typing import Any
 
 _NAME = "wandb"
 _OWN = f"callboard.{_NAME}"
+MODULES = frozenset(
+    {
+        *(
+            "sdk",
+            "apis",
+            "data_types",
+            "env",
+            "integration",
+            "proto",
+            "analytics",
+            "sklearn",
+            "keras",
+            "xgboost",
+        ),
+        *(
+            "lightgbm",
+            "catboost",
+            "sacred",
+            "gym",
+            "jupyter",
+            "profiler",
+            "tensorboard",
+            "tensorflow",
+            "agents",
+        ),
+        *(
+            "wandb_lib",
+            "wandb_sdk",
+            "wandb_agent",
+            "wandb_torch",
+            "docker",
+            "filesync",
+            "sync",
+            "beta",
+            "automations",
+        ),
+    }
+)
+"""Modules of W&B's that are no functions."""
 
 
 class _Alias(Loader):
@@ -20,26 +59,36 @@ class _Alias(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module."""
-        name = spec.name[len(_NAME) :].lstrip(".")
-        own = f"{_OWN}.{name}" if name else _OWN
-        try:
-            return importlib.import_module(own)
-        except ModuleNotFoundError as error:
-            if error.name is None or not own.startswith(error.name):
-                raise
-        return _Stub(spec.name, name)
+        return submodule(spec.name[len(_NAME) :].lstrip("."))
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing: it is loaded."""
 
 
-class _Stub(ModuleType):
-    """A module of W&B's that has no meaning here. Its names are those of `wandb`, else stubs."""
+def submodule(name: str) -> ModuleType:
+    """A module of `callboard.wandb`; one that has no meaning here says so when its names are called."""
+    own = f"{_OWN}.{name}" if name else _OWN
+    try:
+        return importlib.import_module(own)
+    except ModuleNotFoundError as error:
+        if error.name is None or not own.startswith(error.name):
+            raise
+    return _Stub(name)
 
-    def __init__(self, name: str, inside: str) -> None:
-        super().__init__(name)
+
+class _Stub(ModuleType):
+    """A module or function of W&B's that has no meaning here. Its names are those of `wandb`, else stubs."""
+
+    def __init__(self, inside: str) -> None:
+        super().__init__(f"{_NAME}.{inside}")
         self.__path__: list[str] = []
         self._inside = inside
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Say that the function does nothing."""
+        from callboard.wandb.media import stub
+
+        return stub(self._inside)(*arguments, **options)
 
     def __getattr__(self, name: str) -> Any:
         """A class or a function.
@@ -52,7 +101,8 @@ class _Stub(ModuleType):
 
         if name.startswith("__"):
             raise AttributeError(name)
-        return vars(wandb).get(name) or stub(f"{self._inside}.{name}")
+        inside = f"{self._inside}.{name}"
+        return vars(wandb).get(name) or (stub(inside) if name[0].isupper() else _Stub(inside))
 
 
 class _Finder(MetaPathFinder):

@@ -11,7 +11,7 @@ import numpy as np
 
 from callboard.files import frames_of_videos
 from callboard.wandb.active import ACTIVE, speaker
-from callboard.wandb.errors import UsageError
+from callboard.wandb.errors import Error, UsageError
 
 _DEFAULT_FPS = 4.0
 
@@ -133,7 +133,10 @@ def stub(name: str) -> Any:
         function.__name__ = last
         members = {"__init__": init, "__module__": __name__, "__doc__": f"W&B's {name}, without a meaning."}
         is_class = last.lstrip("_")[:1].isupper()
-        _stubs[name] = type(last, (NotKept,), members) if is_class else function
+        if last.endswith("Error"):
+            _stubs[name] = type(last, (Error,), {"__module__": __name__})  # it may stand in an `except`
+        else:
+            _stubs[name] = type(last, (NotKept,), members) if is_class else function
     return _stubs[name]
 
 
@@ -154,10 +157,10 @@ class WandbVideo:
             data_or_path: a path, or the frames.
             caption: a line of the run's log.
             fps: frames per second, of frames; default: 4.
-            format: of no effect: the server encodes it.
+            format: said once: the server encodes it.
             options: said once.
         """
-        speaker().arguments("Video", options)
+        speaker().arguments("Video", {"format": format} | options)
         self.data_or_path = data_or_path
         self.caption = caption
         self.fps = _DEFAULT_FPS if fps is None else fps

@@ -89,10 +89,11 @@ class Rows:
         numbers = {}
         for name, value in row.items():
             kind = type(value)  # what an object says of itself may raise
-            if issubclass(kind, WandbVideo):
-                self._video(value, steps)
-            elif issubclass(kind, NotKept):
-                self._foreign.not_kept(kind.kind, kind.__name__)
+            if issubclass(kind, (list, tuple)) and value and self._is_media(value[0]):
+                for item in value:
+                    self._medium(item, steps)
+            elif self._is_media(value):
+                self._medium(value, steps)
             elif kind.__module__.partition(".")[0] == "wandb":
                 self._foreign.not_kept("values of W&B's own types")
             elif issubclass(kind, str) and as_number(value).value is None:
@@ -120,6 +121,17 @@ class Rows:
         if self.has_writer and self._axis_steps is None:
             return self.external.agent_steps
         return self.step if self._axis_steps is None else self._axis_steps
+
+    @staticmethod
+    def _is_media(value: Any) -> bool:
+        return issubclass(type(value), (WandbVideo, NotKept))
+
+    def _medium(self, value: Any, steps: Any) -> None:
+        kind = type(value)
+        if issubclass(kind, WandbVideo):
+            self._video(value, steps)
+        else:
+            self._foreign.not_kept(getattr(kind, "kind", "values"), kind.__name__)
 
     def _video(self, video: WandbVideo, steps: Any) -> None:
         try:

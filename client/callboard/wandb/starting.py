@@ -94,6 +94,8 @@ def init(
     if active is not None:
         if not given.get("reinit") or given["reinit"] in ("return_previous", "default"):
             return active
+        if given["reinit"] == "create_new":
+            foreign.say("init.reinit=create_new")
         active.finish()
     settings = _chosen(settings_of(config), options)
     tags = given.get("tags")
@@ -106,11 +108,12 @@ def init(
     external, own_id, default_algorithm = None, None, None
     if given.get("mode") != "disabled":
         external, own_id, default_algorithm = _start(foreign, given, labels, settings)
-    if given.get("dir") is not None:
-        os.environ["WANDB_DIR"] = as_text(given["dir"])
+    of_wandb = options.get("settings") or Settings()
+    if given.get("dir") is not None and isinstance(of_wandb, Settings):
+        of_wandb.update(root_dir=as_text(given["dir"]))
     ACTIVE["run"] = WandbRun(
         external, settings, given.get("step_unit"), default_algorithm, labels, own_id, foreign,
-        options.get("settings") or Settings(),
+        of_wandb,
     )  # fmt: skip
     return ACTIVE["run"]
 
@@ -184,7 +187,7 @@ def _start(
             rewind = {"rewind_to": given["rewind_to"]} if "rewind_to" in given else {}
             return _resumed(earlier, settings, connection | rewind), own_id, None
         notes = f"{notes}\n\nW&B id {own_id}: {_mark(own_id, labels)}".strip()
-    elif given.get("resume"):
+    elif given.get("resume") not in (None, False, "allow", "never"):
         foreign.say("init.resume without id", "this is a new run: pass the id of the run to resume")
     named = described_by(settings)
     default_algorithm = None

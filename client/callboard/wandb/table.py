@@ -13,7 +13,7 @@ _METHODS = {
     "alert": "title text level",
     "save": "glob_str base_path glob",
     "define_metric": "name step_metric step_sync overwrite",
-    "log_model": "path name aliases",
+    "log_model": "path",
     "unwatch": "models",
 }
 """Functions of the module and methods of a run -> their arguments that are used."""
@@ -23,13 +23,13 @@ _USED = {
     "init": "project entity config name group tags notes id resume resume_from fork_from mode reinit "
     "job_type dir config_exclude_keys config_include_keys settings allow_val_change",
     "Settings": "project entity run_id run_name run_group run_tags run_notes run_job_type mode resume "
-    "resume_from fork_from reinit root_dir quiet silent allow_val_change",
+    "resume_from fork_from reinit root_dir allow_val_change",
     "Run": "config dir disabled entity group id job_type name notes offline path project resumed start_time "
     "starting_step step summary sweep_id sweep_url tags url get_url project_url to_html settings sync_dir "
     "write_logs settings config sweep_config",
     "Run.to_html": "height hidden",
     "Run.write_logs": "text",
-    "Video": "data_or_path caption fps format",
+    "Video": "data_or_path caption fps",
     "WandbCallback": "verbose model_save_path model_save_freq",
     "AlertLevel": "*",
     "Error": "*",
@@ -49,12 +49,13 @@ _USED = {
 _NAMES = (
     "config summary run patched api util errors data_types Config plot annotations integration sdk env apis"
 )
-_VARIABLES = "PROJECT ENTITY NAME RUN_ID RUN_GROUP TAGS NOTES MODE RESUME JOB_TYPE DIR DISABLED SILENT QUIET"
+_VARIABLES = "PROJECT ENTITY NAME RUN_ID RUN_GROUP TAGS NOTES MODE RESUME JOB_TYPE DIR DISABLED"
 
 _TO_COUNT = "`wandb.save(path)` stores a file with the run, and `wandb.Video` is shown on its page"
 _FILES = "`wandb.save(path)` stores a file with the run"
 _READS = "it reads from W&B's service: `callboard.connect()` reads runs, and a run's page has its files"
 _SWEEPS = "W&B's sweeps start no runs here: start them on the page Sweeps, or with `callboard sweeps`"
+_MESSAGES = "messages are those of the logger `callboard`: set its level"
 _ADDRESS = "the server is that of CALLBOARD_URL, with the token CALLBOARD_TOKEN"
 _SERVICE = "it concerns W&B's own process or service, of which there is none"
 
@@ -63,12 +64,17 @@ _SAID: dict[str, str] = {
     "init.save_code": "code is not kept: `wandb.save(path)` stores a file with the run",
     "init.monitor_gym": "videos that gymnasium records are not found: log them as wandb.Video(path)",
     "init.anonymous": _ADDRESS,
+    "init.reinit=create_new": "a process has one run at a time: the one before is finished",
     "init.tensorboard": "what callboard.SummaryWriter writes goes to this run",
     "init.sync_tensorboard": "what callboard.SummaryWriter writes goes to this run; what torch's own "
     "SummaryWriter writes does not: replace its import",
     "Settings.*": "the setting has no meaning here",
     "Settings.api_key": _ADDRESS,
     "Settings.base_url": _ADDRESS,
+    "Settings.quiet": _MESSAGES,
+    "Settings.silent": _MESSAGES,
+    "WANDB_QUIET": _MESSAGES,
+    "WANDB_SILENT": _MESSAGES,
     "WANDB_API_KEY": _ADDRESS,
     "WANDB_BASE_URL": _ADDRESS,
     "WANDB_RESUME_FROM": "pass resume_from to init",
@@ -103,7 +109,8 @@ _SAID: dict[str, str] = {
     "login.*": _ADDRESS,
     "require": "no such feature is switched",
     "sagemaker_auth": _ADDRESS,
-    "Video.*": "it has no effect on the video",
+    "Video.format": "the server encodes it as MP4",
+    "*log_model.*": "a stored file has no name: its agent steps say which it is",
     "WandbCallback.gradient_save_freq": "gradients and parameters are not kept",
     "WandbCallback.log": "gradients and parameters are not kept",
     "Image*": _TO_COUNT,

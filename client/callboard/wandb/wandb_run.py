@@ -169,7 +169,8 @@ class WandbRun:
         """A folder on this machine for the script's files; `save` stores them with the run."""
         if self._dir is None:
             try:
-                folder = Path(os.environ.get("WANDB_DIR") or ".", "wandb", self.id or new_ulid(), "files")
+                root = getattr(self.settings, "root_dir", None) or os.environ.get("WANDB_DIR") or "."
+                folder = Path(root, "wandb", self.id or new_ulid(), "files")
                 folder.absolute().mkdir(parents=True, exist_ok=True)
                 folder = folder.absolute()
             except OSError:
@@ -242,6 +243,7 @@ class WandbRun:
 
     def log_model(self, path: Any, name: str | None = None, aliases: Any = None) -> None:
         """Store a file, or the files of a folder, with the run."""
+        self.foreign.arguments("log_model", {"name": name, "aliases": aliases})
         text = as_text(path)
         self.save(os.path.join(glob.escape(text), "*") if os.path.isdir(text) else glob.escape(text))
 

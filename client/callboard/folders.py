@@ -7,6 +7,8 @@ from pathlib import Path
 
 _PARTS = 4
 """Last folders of a path that may describe a training."""
+_SEED_PARTS = 2
+"""Those that may have a seed in any name."""
 _ENVIRONMENT = r"(?P<environment>[A-Za-z][\w:.-]*-v\d+)"
 _SB3 = "A2C|ARS|CrossQ|DDPG|DQN|HER|MaskablePPO|PPO|QRDQN|RecurrentPPO|SAC|TD3|TQC|TRPO"
 _DATE = r"\d{2,4}[-_]\d{2}[-_]\d{2}[-_]\d{2}[-_]\d{2}[-_]\d{2}[-_.\w]*?"
@@ -31,7 +33,7 @@ _SEED = re.compile(r"(?:.*[/_.-])?seed[_=-]?(\d{1,9})(?:[/_.-].*)?", re.IGNORECA
 
 def described_by_folder(folder: Path) -> dict[str, str | int]:
     """Environment, algorithm and seed, as far as the names of a training's folder and those above it say."""
-    path = "/".join(folder.absolute().parts[-_PARTS:])
+    path = "/".join(folder.parts[-_PARTS:])
     fields: dict[str, str | int] = {}
     for pattern, prefix in _PATTERNS:
         if (match := pattern.fullmatch(path)) is not None:
@@ -40,6 +42,6 @@ def described_by_folder(folder: Path) -> dict[str, str | int]:
             if prefix:
                 fields["algorithm"] = f"{prefix}{texts['algorithm'].lower()}"
             break
-    if "seed" not in fields and (seed := _SEED.fullmatch(path)):
+    if "seed" not in fields and (seed := _SEED.fullmatch("/".join(folder.parts[-_SEED_PARTS:]))):
         fields["seed"] = int(seed[1])
     return fields

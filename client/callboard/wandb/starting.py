@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from callboard.cleaning import as_text
 from callboard.config import UNKNOWN, described_by, plain_word
@@ -42,6 +42,16 @@ _OF_VARIABLES = {
 }
 _POINT = re.compile(r"(?P<id>[^?]+)\?_step=(?P<step>\d+)")
 _OFF = frozenset({"1", "true", "yes", "on"})
+
+
+class _Started(NamedTuple):
+    """A run as it has started."""
+
+    external: ExternalRun | None
+    own_id: str | None = None
+    """The id that the script has chosen."""
+    default_algorithm: str | None = None
+    has_resumed: bool = False
 
 
 class Settings:
@@ -105,16 +115,23 @@ def init(
         if given.get(name)
     }
     labels["tags"] = (tags,) if isinstance(tags, str) else tuple(tags or ())
-    external, own_id, default_algorithm = None, None, None
+    started = _Started(None)
     if given.get("mode") != "disabled":
-        external, own_id, default_algorithm = _start(foreign, given, labels, settings)
+        started = _start(foreign, given, labels, settings)
     of_wandb = options.get("settings") or Settings()
     if given.get("dir") is not None and isinstance(of_wandb, Settings):
         of_wandb.update(root_dir=as_text(given["dir"]))
     ACTIVE["run"] = WandbRun(
-        external, settings, given.get("step_unit"), default_algorithm, labels, own_id, foreign,
+        started.external,
+        settings,
+        given.get("step_unit"),
+        started.default_algorithm,
+        labels,
+        started.own_id,
+        foreign,
         of_wandb,
-    )  # fmt: skip
+        has_resumed=started.has_resumed,
+    )
     return ACTIVE["run"]
 
 
@@ -156,9 +173,10 @@ def _chosen(settings: dict[str, Any], options: Mapping[str, Any]) -> dict[str, A
 
 def _start(
     foreign: Foreign, given: Mapping[str, Any], labels: Mapping[str, Any], settings: Mapping[str, Any]
-) -> tuple[ExternalRun, str | None, str | None]:
-    """The run, the id that the script has chosen, and the algorithm that it has by default."""
+) -> _Started:
+    """Start or resume a run."""
     connection = {field: given[field] for field in ("url", "token") if field in given}
+    rewind = {"rewind_to": given["rewind_to"]} if "rewind_to" in given else {}
     notes = labels.get("notes", "")
     own_id = as_text(given["id"]) if given.get("id") is not None else None
     if given.get("resume_from") is not None:
@@ -173,19 +191,17 @@ def _start(
                 f"resume_from: run {run['id']} counts agent steps, not rows: "
                 f"pass id={run['id']!r} and rewind_to=AGENT_STEPS"
             )
-        return _resumed(run["id"], settings, connection | {"rewind_to": step}), own_id, None
+        return _resumed(run["id"], settings, connection | {"rewind_to": step}, own_id)
     if given.get("fork_from") is not None:
         parent, step = _point(given["fork_from"])
         notes = f"{notes}\n\nForked from run {parent} at its step {step}.".strip()
         foreign.say("init.fork_from", "the run names its parent in its notes, and has none of its points")
     if own_id is not None and RUN_ID.fullmatch(own_id):
-        rewind = {"rewind_to": given["rewind_to"]} if "rewind_to" in given else {}
-        return _resumed(own_id, settings, connection | rewind), None, None
+        return _resumed(own_id, settings, connection | rewind)
     if own_id is not None:
         earlier = _earlier(foreign, own_id, given.get("resume"), labels, connection)
         if earlier is not None:
-            rewind = {"rewind_to": given["rewind_to"]} if "rewind_to" in given else {}
-            return _resumed(earlier, settings, connection | rewind), own_id, None
+            return _resumed(earlier, settings, connection | rewind, own_id)
         notes = f"{notes}\n\nW&B id {own_id}: {_mark(own_id, labels)}".strip()
     elif given.get("resume") not in (None, False, "allow", "never"):
         foreign.say("init.resume without id", "this is a new run: pass the id of the run to resume")
@@ -202,17 +218,16 @@ def _start(
         "notes": notes[-MAX_NOTES:] or None,
         "config": settings,
     }
-    return (
-        start(**fields | {name: given[name] for name in given if name in _OF_START}),
-        own_id,
-        default_algorithm,
-    )
+    external = start(**fields | {name: given[name] for name in given if name in _OF_START})
+    return _Started(external, own_id, default_algorithm)
 
 
-def _resumed(run: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> ExternalRun:
+def _resumed(
+    run: str, settings: Mapping[str, Any], options: Mapping[str, Any], own_id: str | None = None
+) -> _Started:
     external = start(id=run, **options)
     external.config.update(settings)
-    return external
+    return _Started(external, own_id, has_resumed=True)
 
 
 def _point(text: Any) -> tuple[str, int]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from callboard.cleaning import as_text
 from callboard.external import ExternalRun
@@ -22,9 +22,6 @@ from callboard.wandb.media import NotKept
 from callboard.wandb.rows import Rows
 from callboard.wandb.settings import WandbConfig, WandbSummary
 from callboard.wandb.table import TABLE
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _LABELS = {"project": "", "entity": "", "group": "", "job_type": "", "notes": "", "tags": ()}
 _VALUES: dict[str, Any] = {"sweep_id": None, "sweep_url": None, "offline": False, "starting_step": 0}
@@ -46,6 +43,8 @@ class WandbRun:
         own_id: str | None = None,
         foreign: Foreign | None = None,
         given: Any = None,
+        *,
+        has_resumed: bool = False,
     ) -> None:
         """Wrap a run.
 
@@ -58,6 +57,7 @@ class WandbRun:
             own_id: the id that the script has chosen.
             foreign: what says, once a run, what is not used.
             given: W&B's settings, as they were given.
+            has_resumed: whether it was there before.
         """
         self.external = external
         self.config = WandbConfig(settings, external)
@@ -66,12 +66,10 @@ class WandbRun:
         self.n_not_kept = self.foreign.n_not_kept
         """How many values of each kind were accepted and are not kept."""
         self.settings = given
-        steps = 0 if external is None else external.agent_steps
-        # A resumed run's next row follows its last one, as in W&B.
-        self._rows = None
+        self._rows: Rows | None = None  # a resumed run's next row follows its last one, as in W&B
         if external is not None:
-            self._rows = Rows(external, self.foreign, self.summary, unit, steps + 1 if steps else 0)
-        self.resumed = steps > 0
+            self._rows = Rows(external, self.foreign, self.summary, unit, external.agent_steps + has_resumed)
+        self.resumed = has_resumed
         self.start_time = time.time()
         self.disabled = external is None
         self._default_algorithm = default_algorithm
@@ -81,7 +79,7 @@ class WandbRun:
         self._dir: str | None = None
         atexit.register(self._complete)  # before the run ends itself
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> WandbRun:
         """Return itself."""
         return self
 

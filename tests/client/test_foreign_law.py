@@ -25,7 +25,8 @@ SKIPPED = frozenset(
 
 
 @pytest.fixture(autouse=True)
-def _without_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _without_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)  # W&B's folder `wandb` is in the current one
     for name in ("WANDB_MODE", "RANK", "LOCAL_RANK", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
     yield

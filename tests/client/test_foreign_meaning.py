@@ -23,7 +23,8 @@ pytestmark = pytest.mark.service
 
 
 @pytest.fixture(autouse=True)
-def _without_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _without_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
     for name in (*VARIABLES, "WANDB_MODE"):
         monkeypatch.delenv(name, raising=False)
     yield
@@ -190,11 +191,10 @@ def test_libraries_that_import_wandb_log_here_once_it_is_installed(
 def _train_with_installed(method: Any) -> None:
     wandb.install()
     wandb.install()
-    from wandb.integration.sb3 import WandbCallback  # type: ignore[import-not-found]
-    from wandb.sdk.lib import RunDisabled  # type: ignore[import-not-found]
-    from wandb.sdk.lib.config_util import ConfigError  # type: ignore[import-not-found]
-
-    import wandb as imported  # type: ignore[import-not-found,no-redef]
+    import wandb as imported
+    from wandb.integration.sb3 import WandbCallback
+    from wandb.sdk.lib import RunDisabled
+    from wandb.sdk.lib.config_util import ConfigError
 
     assert imported is sys.modules["callboard.wandb"]
     assert version("wandb") == imported.__version__

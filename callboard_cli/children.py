@@ -43,6 +43,7 @@ class ServiceProcess:
             that the child waits for a CPU does not count: on a loaded machine it is slow, not hanging.
         unhealthy_timeout_s: how long the health check may fail.
         pass_fds: file descriptors to inherit.
+        on_restart: called after each restart, with the name and why the former process has ended.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ServiceProcess:
         healthy: Callable[[], bool] = lambda: True,
         unhealthy_timeout_s: float = 10.0,
         pass_fds: Sequence[int] = (),
+        on_restart: Callable[[str, str], None] = lambda name, reason: None,
     ) -> None:
         self.name = name
         self.log_file = log_file
@@ -63,6 +65,7 @@ class ServiceProcess:
         self._healthy = healthy
         self._unhealthy_timeout_s = unhealthy_timeout_s
         self._pass_fds = tuple(pass_fds)
+        self._on_restart = on_restart
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._unhealthy_s = 0.0
@@ -70,11 +73,11 @@ class ServiceProcess:
         self._cpu_waits_s: Mapping[str, float] = {}
         self._early_exits = 0
         self._restart_not_before = 0.0
-        log_file.parent.mkdir(parents=True, exist_ok=True)
         self._rotate_log()
 
     def start(self) -> None:
         """Start the process."""
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -102,7 +105,14 @@ class ServiceProcess:
         return self._process.poll() if self._process else None
 
     def check(self) -> None:
-        """Kill it if it hangs; restart it if it died, at first immediately, then with growing delays."""
+        """Kill it if it hangs; restart it if it died, at first immediately, then with growing delays. A check
+        or a start that fails is logged and tried again: what it lacks may be back then."""
+        try:
+            self._check()
+        except Exception as error:
+            log.warning("child.not_checked", child=self.name, error=repr(error))
+
+    def _check(self) -> None:
         now = monotonic()
         if self.pid is not None:
             if now >= self._checked_at + _HEALTH_INTERVAL_S:
@@ -114,11 +124,24 @@ class ServiceProcess:
         if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S
             self._early_exits = self._early_exits + 1 if early else 0
-            wait_s = min(2.0 ** (self._early_exits - 1), _MAX_BACKOFF_S) if self._early_exits > 1 else 0.0
-            self._restart_not_before = now + wait_s
+            wait_s = self._delay_restart(now)
             log.warning("child.died", child=self.name, status=self.exit_status, restart_in_s=wait_s)
         if now >= self._restart_not_before:
-            self.start()
+            hung = self._unhealthy_s > self._unhealthy_timeout_s
+            reason = "it did not respond" if hung else f"it has ended with status {self.exit_status}"
+            try:
+                self.start()
+            except Exception:
+                self._early_exits += 1
+                self._delay_restart(now)
+                raise
+            self._on_restart(self.name, reason)
+
+    def _delay_restart(self, now: float) -> float:
+        n = min(self._early_exits, 30)
+        wait_s = min(2.0 ** (n - 1), _MAX_BACKOFF_S) if n > 1 else 0.0
+        self._restart_not_before = now + wait_s
+        return wait_s
 
     def _check_health(self, pid: int) -> None:
         healthy = self._healthy()

@@ -4,6 +4,7 @@ import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -18,6 +19,7 @@ from sqlalchemy.orm import Session
 from backend.db import deadline
 from backend.db.deadline import Deadline
 from backend.db.write_lock import WriteLock, WriteTurn
+from backend.platform.caching import Caches
 
 BUSY_TIMEOUT_S = 20.0
 """How long SQLite waits for another writer before it raises an error."""
@@ -46,6 +48,8 @@ _POOLED = "callboard_pooled"
 
 _WRITING = "callboard_writing"
 _WAIT_S = "callboard_wait_s"
+_CACHES = "callboard_caches"
+"""In an engine's options: the `Caches` of what was read from its database."""
 _LOCK = "callboard_lock"
 """In an engine's options: the `WriteLock` of SQLite."""
 _TURN = "callboard_turn"
@@ -77,6 +81,7 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
             parsed,
             pool_pre_ping=True,
             **pool,
+            execution_options={_CACHES: Caches()},
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_S,
                 "tcp_user_timeout": SILENCE_S * 1000,
@@ -99,7 +104,8 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
     engine = create_engine(
         parsed,
         **pool,
-        execution_options={_LOCK: WriteLock()} | ({_WAIT_S: LOCK_TIMEOUT_S} if with_timeouts else {}),
+        execution_options={_CACHES: Caches(), _LOCK: WriteLock()}
+        | ({_WAIT_S: LOCK_TIMEOUT_S} if with_timeouts else {}),
         connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None},
     )
     _close_after_dispose(engine)
@@ -109,6 +115,12 @@ def make_engine(url: str, *, with_timeouts: bool = False) -> Engine:
         event.listen(engine, "connect", _interrupt_long_queries)
         event.listen(engine, "before_cursor_execute", _note_start)
     return engine
+
+
+def caches_of(session: Session) -> Caches:
+    """The caches of what was read from the session's database; they live as long as its engine."""
+    caches: Caches = session.get_bind().get_execution_options()[_CACHES]
+    return caches
 
 
 def is_query_timeout(error: Exception) -> bool:
@@ -299,6 +311,16 @@ def writing(engine: Engine, *, wait_s: float | None = None) -> Iterator[Session]
     finally:
         if turn is not None:
             turn.end()
+
+
+@dataclass(frozen=True)
+class UnitOfWork:
+    """What a service reads before it writes, and the one transaction of its changes."""
+
+    read: Session
+    """A read-only session: what takes long to read or validate holds no lock."""
+    write: Session
+    """A session of `writing`, whose lock is taken with its first statement."""
 
 
 def commit(session: Session) -> None:

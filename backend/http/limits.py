@@ -4,12 +4,13 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar, cast
 
+from cachetools import TTLCache
 from starlette.concurrency import run_in_threadpool
 
 from backend.db import deadline
@@ -36,6 +37,8 @@ MAX_CHARTS = 2
 
 SHARED_FOR_S = 1.0
 """Maximum age of an answer that is shared by all who ask for it."""
+MAX_SHARED = 16
+"""Maximum number of such answers."""
 
 QUOTA_S = 24 * 3600.0
 """Length of a period of a token's quota, which begins with the first thing stored after the period before."""
@@ -228,14 +231,13 @@ class SharedAnswers:
     """Answers that everybody may ask for: each is computed at most once in `SHARED_FOR_S`, whoever asks."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, Any]] = {}
+        self._recent: TTLCache[str, Any] = TTLCache(MAX_SHARED, SHARED_FOR_S)
         self._running: dict[str, asyncio.Task[Any]] = {}
 
     async def get(self, name: str, compute: Callable[[], T]) -> T:
         """The answer of this name, computed in a thread unless it is recent or being computed."""
-        computed_at, answer = self._kept.get(name, (-SHARED_FOR_S, None))
-        if monotonic() - computed_at < SHARED_FOR_S:
-            return cast("T", answer)
+        with suppress(KeyError):
+            return cast("T", self._recent[name])
         task = self._running.get(name)
         if task is None:
             # In a context of its own: it does not end with the request that has begun it.
@@ -246,7 +248,7 @@ class SharedAnswers:
     async def _compute(self, name: str, compute: Callable[[], T]) -> T:
         try:
             answer = await run_in_threadpool(compute)
-            self._kept[name] = (monotonic(), answer)
+            self._recent[name] = answer
             return answer
         finally:
             del self._running[name]

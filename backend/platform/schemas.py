@@ -1,9 +1,12 @@
-"""What the response bodies of several resources share."""
+"""What the bodies of several resources share."""
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from backend.specs.fields import Schema
 
@@ -18,6 +21,19 @@ Number = Annotated[float | None, BeforeValidator(_finite)]
 
 Id = Annotated[str, Field(examples=["01JD3QZ6W9K0Y5T8H2V4B7N1XC"])]
 """An id."""
+
+
+@dataclass(frozen=True)
+class DescribedBy:
+    """Annotates an object whose fields a service validates: the OpenAPI document shows it as this model."""
+
+    model: type[BaseModel]
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the schema of the model."""
+        return handler(self.model.__pydantic_core_schema__)
 
 
 class Page(Schema):

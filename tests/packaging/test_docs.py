@@ -22,12 +22,13 @@ from backend.access.users.schemas import UserChanges
 from backend.experiments.studies.schemas import StudyRequest, StudySource
 from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
 from backend.runs.runs.external_spec import ExternalFields
+from backend.runs.runs.grid import requested_specs
 from backend.runs.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
-from backend.specs.retention import InstallationPolicy
 from backend.specs.sweep import SweepSpec
+from backend.upkeep.retention.policy import InstallationPolicy
 from callboard_cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +158,8 @@ def test_request_bodies_in_pages_are_valid() -> None:
                 body = json.loads(sample.replace("…", 64 * "0"))  # the checksum of a file
                 model = ExternalFields if body.get("origin") == "external" else MODELS[path]
                 model.model_validate(body)
+                if model is RunFields:
+                    assert requested_specs(body)
                 run = body.get("run", body) if model in (RunFields, SweepSpec) else {}
                 settings = ALGORITHMS[run["algorithm"]].config.model_fields if run else {}
                 varied = {name.removeprefix("config.") for name in body.get("space", ())}

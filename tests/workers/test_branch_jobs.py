@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from backend.coordination.context import Context
 from backend.db import Branch, Job, Run, StoredSaliency
-from backend.db.engine import reading, writing
+from backend.db.engine import UnitOfWork, reading, writing
 from backend.replays.branches import service as branches
 from backend.replays.branches.schemas import BranchRequest
 from backend.replays.episodes import service as episodes
@@ -85,7 +85,7 @@ def _do_next_job(context: Context, engine: Engine) -> Job:
 def _branch(context: Context, engine: Engine, episode: str, **request: Any) -> str:
     body = BranchRequest(episode=episode, decision=3, continuations=5, horizon=4, seed=7, **request)
     with reading(engine) as session, writing(engine) as writer:
-        return branches.create(session, writer, context.store, body, None)[0].id
+        return branches.create(UnitOfWork(session, writer), context.store, body, None)[0].id
 
 
 def _row(engine: Engine, branch_id: str) -> Branch:

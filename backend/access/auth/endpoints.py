@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.access.audit import service as audit
 from backend.access.audit.requests import origin_of
-from backend.access.auth import login_limits, repository, service, tickets
+from backend.access.auth import known_browsers, login_limits, repository, service, tickets
 from backend.access.auth.passwords import hash_password, require_uncommon
 from backend.access.auth.schemas import (
     Account,
@@ -56,6 +56,10 @@ log = structlog.get_logger(__name__)
 router = ResourceRouter(prefix="/auth", tags=["auth"], route_class=WritingRoute)
 link_router = APIRouter(include_in_schema=False)
 
+PageNonce = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""A random value of the page that begins a login, which comes back with the page's secret. The page believes
+no other address: anybody may write a secret of theirs into one."""
+
 SessionId = Annotated[str, Path(pattern=ULID, description="Id of the session.")]
 
 
@@ -85,6 +89,7 @@ async def log_in(
     context.principal = principal
     log.info("login.succeeded", method="password", user=body.name, address=address_of(request))
     set_session_cookie(request, response, opened)
+    _set_browser_cookie(request, response, user)
     return _new_session(principal, opened)
 
 
@@ -137,6 +142,7 @@ async def change_password(
         if current is None:
             raise Unauthenticated("your account was deleted or its password was changed: log in again")
         service.set_password(session, current, password_hash)
+        _set_browser_cookie(request, response, current)
         return service.open_session(session, current, "password", browser_of(request))
 
     principal, opened = await run_in_threadpool(change)
@@ -182,10 +188,14 @@ def log_out(request: Request, response: Response, principal: Viewer, session: Wr
 
 @link_router.get("/login", response_class=RedirectResponse)
 def use_login_link(
-    request: Request, state: AppStateDep, token: Annotated[str | None, Query(max_length=200)] = None
+    request: Request,
+    state: AppStateDep,
+    token: Annotated[str | None, Query(max_length=200)] = None,
+    nonce: PageNonce = None,
 ) -> Response:
-    """Log in by the one-time link that `callboard up` prints, and redirect to the first page."""
-    if token is None:
+    """Log in by the one-time link that `callboard up` prints, and redirect to the first page. Without a nonce
+    the answer is the page, which adds one."""
+    if token is None or nonce is None:
         return frontend.page(request)
     address = address_of(request)
     with reading(state.db_engine) as session:
@@ -201,16 +211,16 @@ def use_login_link(
                 )
         if new_login is not None:
             log.info("login.succeeded", method="link", user=user.name, address=address)
-            answer = RedirectResponse(page_address("/", new_login[1]), 303)
+            answer = RedirectResponse(page_address("/", new_login[1], nonce), 303)
             set_session_cookie(request, answer, new_login[1])
             return answer
     log.warning("login.failed", method="link", user=user.name if user else None, address=address)
     return RedirectResponse("/?login=expired", 303)
 
 
-def page_address(path: str, opened: SessionSecrets) -> str:
+def page_address(path: str, opened: SessionSecrets, nonce: str) -> str:
     """The address of a page with its secret in the fragment, which a browser keeps to itself."""
-    return f"{path}#page_secret={opened.page}"
+    return f"{path}#page_secret={opened.page}&nonce={nonce}"
 
 
 def _new_session(principal: Principal, opened: SessionSecrets) -> NewSession:
@@ -236,15 +246,29 @@ def set_session_cookie(request: Request, response: Response, opened: SessionSecr
     )
 
 
+def _set_browser_cookie(request: Request, response: Response, user: User) -> None:
+    """Let the browser be known when it logs in again."""
+    response.set_cookie(
+        cookie_name(request, known_browsers.COOKIE),
+        known_browsers.cookie_of(user),
+        max_age=known_browsers.LIFETIME_S,
+        path="/api/v1/auth",
+        httponly=True,
+        samesite="strict",
+        secure=is_secure(request),
+    )
+
+
 async def _check_password(
     auth: AuthState, request: Request, name: str, check: Callable[[Session], User | None]
 ) -> User | None:
     """Check a password within the limits of logins, before a writing transaction starts: hashing takes too
     long to hold SQLite's write lock. Failures are logged and recorded in the audit trail."""
     network, address = network_of(request), address_of(request)
+    browser = request.cookies.get(cookie_name(request, known_browsers.COOKIE))
     try:
         user = await auth.logins.run(
-            network, partial(login_limits.check_within_limits, auth.db_engine, network, name, check)
+            network, partial(login_limits.check_within_limits, auth.db_engine, network, name, check, browser)
         )
     except TooMany:
         log.warning("login.refused", method="password", user=name, address=address)

@@ -3,13 +3,9 @@
 Apart from `charts`, because `seed_groups` reads through the same caches.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Lock
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
@@ -17,6 +13,8 @@ from backend.analysis.metrics.chunks import Array, Columns, decode
 from backend.analysis.metrics.repository import ChunkInfo
 from backend.analysis.metrics.rollups import bucket_rows
 from backend.db import Series
+from backend.db.engine import caches_of
+from backend.platform.caching import CacheKind
 
 _NEARBY_BUCKETS = 4
 """Buckets that are read first; x usually changes within them."""
@@ -26,53 +24,20 @@ _ROWS_BEFORE = 256
 _KEPT_ROWS = 2**20
 """Decoded rows that are kept: about 24 MB with three columns each."""
 _KEPT_CHUNKS = 4096
-"""Chunks whose decoded columns are kept."""
-_KEPT_RANGES = 2**16
-"""Chunks whose ranges are kept, by column."""
+"""Maximum number of chunks among them: each counts as at least 256 rows."""
 _RANGES_AT_ONCE = 64
 _Key = tuple[str, ChunkInfo]
 """A run's id and a chunk of it. Within a run, chunks with different points differ. Across runs they may not,
 since a database may give the id of a deleted series to one of another run: hence the run's id."""
 
 
-class _DecodedChunks:
-    """The latest decoded columns of a database's chunks. Each request for the tail of a live curve needs
-    almost the same ones. A chunk never changes: another one replaces it."""
-
-    def __init__(self) -> None:
-        self._chunks: OrderedDict[_Key, Columns] = OrderedDict()
-        self._n_rows = 0
-        self.ranges: dict[tuple[str, ChunkInfo, str], tuple[float, float]] = {}
-        """By run id, chunk and column, the lowest and the highest value. Needs no lock: one read or write is
-        atomic, threads write equal values, and a dict that another thread replaces stays valid."""
-        self._lock = Lock()
-
-    def get(self, keys: Sequence[_Key]) -> list[Columns]:
-        """The known columns of each chunk."""
-        with self._lock:
-            for key in keys:
-                if key in self._chunks:
-                    self._chunks.move_to_end(key)
-            return [self._chunks.get(key, {}) for key in keys]
-
-    def put(self, columns: Mapping[_Key, Columns]) -> None:
-        """Keep the columns of chunks, which are read-only from now on."""
-        for known in columns.values():
-            for column in known.values():
-                column.flags.writeable = False
-        with self._lock:
-            for key, known in columns.items():
-                if key not in self._chunks:
-                    self._n_rows += key[1].n_rows
-                self._chunks[key] = known
-                self._chunks.move_to_end(key)
-            while self._n_rows > _KEPT_ROWS or len(self._chunks) > _KEPT_CHUNKS:
-                (_, chunk), _ = self._chunks.popitem(last=False)
-                self._n_rows -= chunk.n_rows
-
-
-_decoded: WeakKeyDictionary[Pool, _DecodedChunks] = WeakKeyDictionary()
-"""By the pool of the database's connections: engines with other options share it."""
+_DECODED = CacheKind[_Key, Columns](
+    _KEPT_ROWS, lambda columns: max([_KEPT_ROWS // _KEPT_CHUNKS, *map(len, columns.values())])
+)
+"""The decoded columns of chunks. Each request for the tail of a live curve needs almost the same ones. A
+chunk never changes: another one replaces it."""
+_RANGES = CacheKind[tuple[str, ChunkInfo, str], tuple[float, float]](2**16)
+"""By run id, chunk and column, the lowest and the highest value."""
 
 
 class PointReader:
@@ -81,14 +46,14 @@ class PointReader:
 
     def __init__(self, session: Session, series: Iterable[Series]) -> None:
         self._session = session
-        self._decoded = _decoded.setdefault(session.get_bind().engine.pool, _DecodedChunks())
+        self._decoded, self._ranges = caches_of(session)[_DECODED], caches_of(session)[_RANGES]
         self._run_ids = {row.id: row.run_id for row in series}
         self._fetched: dict[int, bytes] = {}
 
     def __call__(self, chunks: Iterable[ChunkInfo], names: Sequence[str]) -> dict[int, Columns]:
         """By chunk id, the named columns."""
         keys = [self._key(chunk) for chunk in chunks]
-        known = dict(zip(keys, self._decoded.get(keys), strict=True))
+        known: dict[_Key, Columns] = {key: {} for key in keys} | self._decoded.known(keys)
         missing = {
             key: [name for name in names if name not in columns]
             for key, columns in known.items()
@@ -99,6 +64,9 @@ class PointReader:
             read = {
                 key: known[key] | decode(self._fetched[key[1].id], names) for key, names in missing.items()
             }
+            for columns in read.values():
+                for column in columns.values():
+                    column.flags.writeable = False
             self._decoded.put(read)
             known |= read
         return {chunk.id: {name: columns[name] for name in names} for (_, chunk), columns in known.items()}
@@ -108,27 +76,27 @@ class PointReader:
         wanted = list(chunks)
         if name == "agent_steps":
             return {chunk.id: (chunk.min_agent_steps, chunk.max_agent_steps) for chunk in wanted}
-        known = self._decoded.ranges
-        missing = [chunk for chunk in wanted if (*self._key(chunk), name) not in known]
+        keys = {chunk.id: (*self._key(chunk), name) for chunk in wanted}
+        known = self._ranges.known(keys.values())
+        missing = [chunk for chunk in wanted if keys[chunk.id] not in known]
         for first in range(0, len(missing), _RANGES_AT_ONCE):
             batch = missing[first : first + _RANGES_AT_ONCE]
             columns = self(batch, (name,))
+            read = {}
             for chunk in batch:
                 if chunk.closed:  # there may be many
                     self._fetched.pop(chunk.id, None)
                 values = columns[chunk.id][name]
-                known[(*self._key(chunk), name)] = float(values.min()), float(values.max())
-        if len(known) > _KEPT_RANGES:
-            self._decoded.ranges = known = {
-                (*self._key(chunk), name): known[(*self._key(chunk), name)] for chunk in wanted
-            }
-        return {chunk.id: known[(*self._key(chunk), name)] for chunk in wanted}
+                read[keys[chunk.id]] = float(values.min()), float(values.max())
+            self._ranges.put(read)
+            known |= read
+        return {chunk.id: known[keys[chunk.id]] for chunk in wanted}
 
     def prepare(self, chunks: Iterable[ChunkInfo]) -> None:
         """Fetch at once those of the chunks that are not known, for later calls."""
         keys = [self._key(chunk) for chunk in chunks]
-        known = self._decoded.get(keys)
-        self._fetch([chunk for (_, chunk), columns in zip(keys, known, strict=True) if not columns])
+        known = self._decoded.known(keys)
+        self._fetch([key[1] for key in keys if key not in known])
 
     def _key(self, chunk: ChunkInfo) -> _Key:
         return self._run_ids[chunk.series_id], chunk

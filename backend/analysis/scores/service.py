@@ -2,13 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import Pool
 from sqlalchemy.orm import Session
 
 from backend.analysis.figures.figure import Figure
@@ -26,21 +23,23 @@ from backend.analysis.scores.schemas import (
     ScoreRow,
     Scores,
 )
+from backend.db.engine import caches_of
+from backend.platform.caching import CacheKind
 from backend.platform.errors import Invalid
 from backend.replays.recordings.service import PersonsMean, human_references
 from backend.runs.catalogue import service as catalogue
 from backend.runs.catalogue.schemas import EnvironmentOut
 from backend.runs.runs.groups import (
     Brief,
-    ReadSpecs,
+    Specs,
     compute_once,
     is_specified_as_published,
     keys_of,
     surplus_runs,
 )
-from backend.runs.runs.repository import lineage_roots, with_specs
+from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
@@ -56,7 +55,7 @@ HUMAN_HERE = "human_here"
 """Id of the column of people's means."""
 RULE = (
     "Mean of the last evaluations of the finished runs of a configuration, one run for each seed; of several "
-    "configurations that with the highest mean"
+    "configurations that with the highest mean, of those whose runs have all finished if there are any"
 )
 
 KEPT_TABLES = 16
@@ -86,39 +85,8 @@ class _Source(NamedTuple):
     """People's means, by environment."""
 
 
-_Request = tuple[str | None, tuple[str, ...], int]
-
-
-class _KeptTables:
-    """The tables of a database's latest requests, while what they are built from is the same."""
-
-    def __init__(self) -> None:
-        self._source: _Source | None = None
-        self._tables: dict[_Request, ScoreTable] = {}
-        self._lock = Lock()
-
-    def get(self, source: _Source, request: _Request) -> ScoreTable | None:
-        """The table of an earlier request, unless a run has changed since."""
-        with self._lock:
-            if self._source != source:
-                return None
-            table = self._tables.pop(request, None)
-            if table is not None:  # the latest request is the last one
-                self._tables[request] = table
-            return table
-
-    def put(self, source: _Source, request: _Request, table: ScoreTable) -> None:
-        """Keep a table."""
-        with self._lock:
-            if self._source != source:
-                self._source, self._tables = source, {}
-            self._tables[request] = table
-            while len(self._tables) > KEPT_TABLES:
-                del self._tables[next(iter(self._tables))]
-
-
-_kept: WeakKeyDictionary[Pool, _KeptTables] = WeakKeyDictionary()
-"""By the pool of the database's connections: engines with other options share it."""
+_TABLES = CacheKind[tuple[str | None, tuple[str, ...], int], tuple[_Source, ScoreTable]](KEPT_TABLES)
+"""By request, the latest table and what it was built from."""
 
 
 def read_table(
@@ -129,7 +97,7 @@ def read_table(
     Raises:
         Invalid: there is no such protocol or column.
     """
-    kept = _kept.setdefault(session.get_bind().engine.pool, _KeptTables())
+    tables = caches_of(session)[_TABLES]
     # Before the scores: what changes in between belongs to a later source.
     source = _Source(
         repository.revisions(session),
@@ -138,10 +106,10 @@ def read_table(
         human_references(session),
     )
     request = (protocol, tuple(columns), min_seeds)
-    table = kept.get(source, request)
-    if table is None:
+    built_from, table = tables.known([request]).get(request, (None, None))
+    if table is None or built_from != source:
         table = build_table(session, source.environments, source.people, protocol, columns, min_seeds)
-        kept.put(source, request, table)
+        tables.put({request: (source, table)})
     return table
 
 
@@ -294,6 +262,8 @@ class _Candidate:
     runs: Sequence[LastScore]
     """Its counted runs, the latest first."""
     comparable: bool
+    n_broken_off: int = 0
+    """Number of its runs that failed, were lost or were stopped."""
     n_configurations: int = 1
 
 
@@ -304,30 +274,43 @@ def _best(
     published scores were comes before any other."""
     used = [score for score in scored if protocols.get(score.run.environment) == score.protocol]
     briefs = [score.run for score in used]
-    read = partial(with_specs, session)
+    specs = specs_of(session)
     lineages, ids = lineage_roots(session, briefs), {run.id for run in briefs}
-    surplus = surplus_runs(briefs, lineages, ids, partial(keys_of, read=read))
-    keys = keys_of(briefs, read)
+    surplus = surplus_runs(briefs, lineages, ids, partial(keys_of, specs=specs))
+    keys = keys_of(briefs, specs)
+    broken = repository.broken_off(session)
+    broken_keys = keys_of(broken, specs)
+    n_broken_off = Counter((run.environment, run.algorithm, broken_keys[run.id]) for run in broken)
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
         if score.run.id not in surplus:
             members[score.run.environment, score.run.algorithm, keys[score.run.id]].append(score)
     counted = {place: scores for place, scores in members.items() if len(scores) >= min_seeds}
-    comparable = _comparable([scores[0] for scores in counted.values()], read)
+    comparable = _comparable([scores[0] for scores in counted.values()], specs)
     candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for (environment, algorithm, _), scores in counted.items():
+    for (environment, algorithm, key), scores in counted.items():
         is_comparable = comparable[scores[0].run.id]
         candidates[environment, algorithm].append(
-            _Candidate(_reduce(algorithm, environment, scores), scores[::-1], is_comparable)
+            _Candidate(
+                _reduce(algorithm, environment, scores),
+                scores[::-1],
+                is_comparable,
+                n_broken_off[environment, algorithm, key],
+            )
         )
     best = {}
     for place, several in candidates.items():
         first = max(
             several,
-            key=lambda candidate: (candidate.comparable, candidate.cell.value or 0.0, candidate.cell.n),
+            key=lambda candidate: (
+                candidate.comparable,
+                not candidate.n_broken_off,
+                candidate.cell.value or 0.0,
+                candidate.cell.n,
+            ),
         )
         alike = sum(candidate.comparable == first.comparable for candidate in several)
-        best[place] = _Candidate(first.cell, first.runs, first.comparable, alike)
+        best[place] = replace(first, n_configurations=alike)
     return best
 
 
@@ -348,7 +331,7 @@ def _reduce(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Ce
     return cell
 
 
-def _comparable(scored: Sequence[LastScore], read: ReadSpecs) -> dict[str, bool]:
+def _comparable(scored: Sequence[LastScore], specs: Specs) -> dict[str, bool]:
     """Whether each score can be compared with published ones, by the id of its run."""
     runs: dict[tuple[str, str], list[Brief]] = defaultdict(list)
     for score in scored:
@@ -358,8 +341,11 @@ def _comparable(scored: Sequence[LastScore], read: ReadSpecs) -> dict[str, bool]
         if (environment := ENVIRONMENTS.get(name)) is None:
             comparable |= dict.fromkeys((run.id for run in alike), True)
             continue
-        compute = partial(is_specified_as_published, environment=environment, protocol=protocol)
-        comparable |= compute_once(alike, f"as published under {protocol}", compute, read)
+
+        def compute(run: Brief, at: Environment = environment, under: str = protocol) -> bool:
+            return is_specified_as_published(run.spec, at, under)
+
+        comparable |= compute_once(alike, f"as published under {protocol}", compute, specs)
     return comparable
 
 
@@ -375,7 +361,8 @@ def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
         normalised_low=_normalise(cell.low, levels),
         normalised_high=_normalise(cell.high, levels),
         comparable=candidate.comparable,
-        rule=cell.caption.partition(";")[0],
+        rule=cell.caption.partition(";")[0]
+        + (f"; {candidate.n_broken_off} more broke off" if candidate.n_broken_off else ""),
         runs=[score.run.id for score in runs],
         n_configurations=candidate.n_configurations,
         n_episodes=min(score.n_episodes for score in runs),

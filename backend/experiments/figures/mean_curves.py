@@ -1,9 +1,7 @@
 """The mean curves of seeds, kept between requests until their data change."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Self
 
 import numpy as np
@@ -14,9 +12,11 @@ from backend.analysis.metrics.chunks import Array, Columns
 from backend.analysis.metrics.grouping import Spread
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Series
+from backend.db.engine import caches_of
+from backend.platform.caching import CacheKind
 
 SPREAD = Spread.chosen("mean", "se")
-_KEPT_GRIDS = 1_000
+_GRIDS = CacheKind[Hashable, Columns](1_000)
 """Some 10 kB each."""
 
 
@@ -50,30 +50,15 @@ class ArmCurve:
         return cls(arm, panel, grid["x"][shown] / x_unit, mean, low, high, grid["n"][shown], n_runs)
 
 
-class _KnownGrids:
-    """Mean curves of the latest requests: those of finished runs never change."""
-
-    def __init__(self) -> None:
-        self._grids: OrderedDict[Hashable, Columns] = OrderedDict()
-        self._lock = Lock()
-
-    def read(
-        self, session: Session, members: Sequence[Series], axes: Axes, reached: tuple[float, ...]
-    ) -> Columns:
-        """The mean curve of some series, whose runs have come to these places."""
-        versions = tuple((row.run_id, row.id, row.revision, row.n_points) for row in members)
-        key = axes, versions, reached
-        with self._lock:
-            grid = self._grids.get(key)
-            if grid is not None:
-                self._grids.move_to_end(key)
-                return grid
+def mean_curve(
+    session: Session, members: Sequence[Series], axes: Axes, reached: tuple[float, ...]
+) -> Columns:
+    """The mean curve of some series, whose runs have come to these places: that of finished runs never
+    changes."""
+    grids = caches_of(session)[_GRIDS]
+    key = axes, tuple((row.run_id, row.id, row.revision, row.n_points) for row in members), reached
+    grid = grids.known([key]).get(key)
+    if grid is None:
         grid = group_curve(session, members, axes, SPREAD).grid
-        with self._lock:
-            self._grids[key] = grid
-            while len(self._grids) > _KEPT_GRIDS:
-                self._grids.popitem(last=False)
-        return grid
-
-
-known_grids = _KnownGrids()
+        grids.put({key: grid})
+    return grid

@@ -9,7 +9,7 @@ from backend.db import Branch
 from backend.db.job import BRANCH
 from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import Artifacts, ReadSession, WriteSession
+from backend.http.dependencies import Artifacts, ReadSession, Work, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
@@ -37,20 +37,14 @@ def list_branches(
 
 
 @router.post("", status_code=201)
-def create_branch(
-    body: BranchRequest,
-    principal: Operator,
-    session: ReadSession,
-    artifacts: Artifacts,
-    writing: WriteSession,
-) -> BranchOut:
+def create_branch(body: BranchRequest, principal: Operator, artifacts: Artifacts, work: Work) -> BranchOut:
     """Branch from a decision of a recorded episode: a worker plays continuations from there with a
     checkpoint's policy, whose returns show what the state was worth beside what the agent expected of it.
 
     Too many that wait: 429.
     """
-    branch, job = service.create(session, writing, artifacts, body, principal.id)
-    return BranchOut.of(branch, job, repository.run_names(writing, {branch.policy_run_id}))
+    branch, job = service.create(work, artifacts, body, principal.id)
+    return BranchOut.of(branch, job, repository.run_names(work.write, {branch.policy_run_id}))
 
 
 @router.get("/{branch_id}")

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Branch, Episode, Job
 from backend.db.base import new_id
 from backend.db.clock import database_now
+from backend.db.engine import UnitOfWork
 from backend.db.job import BRANCH
 from backend.fleet.jobs import repository as job_rows
 from backend.fleet.jobs import service as jobs
@@ -31,9 +32,8 @@ from backend.runs.checkpoints.policies import policy_in_episode
 from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.branches import BranchOutcome, BranchPlan, EpisodeOutcome, Outcome
-from backend.specs.problems import InvalidSpec
 from backend.specs.recordings import later_turns
-from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run import RunSpec
 from backend.specs.run_fields import MAX_SEED
 
 MAX_PER_EPISODE = 100
@@ -65,13 +65,12 @@ def get(session: Session, branch_id: str, *, with_rewards: bool = False) -> Bran
 
 
 def create(
-    session: Session, writing: Session, store: ArtifactStore, request: BranchRequest, created_by: str | None
+    work: UnitOfWork, store: ArtifactStore, request: BranchRequest, created_by: str | None
 ) -> tuple[Branch, Job]:
     """Store a branch, and queue the job that plays it.
 
     Args:
-        session: a session to read with.
-        writing: a session to write with; started only after the replay is read.
+        work: written only after the replay is read.
         store: the artifact store.
         request: what to play.
         created_by: id of the user.
@@ -83,14 +82,15 @@ def create(
         Gone: the episode's replay is damaged.
         TooMany: too many branches wait to be played.
     """
-    episode = _episode(session, request.episode)
+    episode = _episode(work.read, request.episode)
     if request.decision >= episode.length_steps:
         message = f"the episode has {episode.length_steps:,} decisions, of which the first is 0"
         raise Invalid.field("decision", message)
-    trace = episodes.read_trace(session, store, episode)
+    trace = episodes.read_trace(work.read, store, episode)
     _check_action(request.first_action, trace)
 
     # Locked, so that retention removes neither the episode nor the checkpoint meanwhile.
+    writing = work.write
     run = runs.get(writing, episode.run_id, for_update=True)
     episodes.get(writing, episode.id)
     checkpoint, policy_spec = policy_in_episode(
@@ -248,8 +248,8 @@ def human_continuations(session: Session, branch: Branch) -> list[HumanContinuat
 def _value_is_per_life_of(session: Session, branch: Branch) -> bool:
     try:
         run = runs.get(session, branch.policy_run_id)
-        return value_is_per_life(parse_run_spec(run.spec))
-    except (NotFound, InvalidSpec):  # deleted, damaged, or of a version with other config fields
+        return value_is_per_life(runs.spec_of(run))
+    except (NotFound, Conflict):  # deleted, or it cannot be read
         return False
 
 

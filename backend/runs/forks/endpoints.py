@@ -1,7 +1,7 @@
 """Route `/runs/{id}/fork`."""
 
 from backend.http.access import Operator
-from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, WriteSession, require_room
+from backend.http.dependencies import AppStateDep, Artifacts, Work, require_room
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
@@ -16,8 +16,7 @@ router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRou
 def fork_run(
     run_id: RunId,
     principal: Operator,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
     artifacts: Artifacts,
     state: AppStateDep,
     body: ForkRequest | None = None,
@@ -26,5 +25,5 @@ def fork_run(
     request = body or ForkRequest()
     require_room(state.settings)
     state.limits.quotas.charge(principal, state.settings, n_runs=1)
-    fork = service.create(session, writing, state.db_engine, artifacts, run_id, request, principal.id)
+    fork = service.create(work, state.db_engine, artifacts, run_id, request, principal.id)
     return RunOut.of(fork)

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, Run
 from backend.db.base import new_run_id
-from backend.db.engine import writing as db_writing
+from backend.db.engine import UnitOfWork, writing
 from backend.fleet.storage import service as storage
 from backend.platform.artifacts import ArtifactStore
 from backend.platform.errors import Conflict, Invalid, Unavailable
@@ -24,8 +24,7 @@ from backend.specs.run_fields import SCORE_EPISODES
 
 
 def create(
-    session: Session,
-    writing: Session,
+    work: UnitOfWork,
     engine: Engine,
     store: ArtifactStore,
     run_id: str,
@@ -35,8 +34,7 @@ def create(
     """Create the fork, with a copy of the checkpoint as its first one.
 
     Args:
-        session: a session to read with.
-        writing: a session to write with; started only after the file is copied, which may take a while.
+        work: written only after the file is copied, which may take a while.
         engine: the database, to record that the copy is expected.
         store: the artifact store.
         run_id: the parent.
@@ -50,25 +48,27 @@ def create(
         Invalid: the checkpoint is not of the parent, or does not fit the changes.
         Unavailable: the copy took too long.
     """
-    parent = runs.get(session, run_id)
-    external.refuse(parent, "fork")
-    checkpoint = _checkpoint(session, parent, request.checkpoint)
-    before = parse_run_spec(parent.spec)
+    parent = runs.get(work.read, run_id)
+    before = external.trainable_spec(parent, "fork")
+    checkpoint = _checkpoint(work.read, parent, request.checkpoint)
     spec = _spec(parent, before, request)
     _check_start(before, spec, checkpoint)
     fork_id, file = new_run_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"
     # If this process dies before the fork is committed, clean-up deletes the copy.
-    with db_writing(engine) as expecting:
+    with writing(engine) as expecting:
         storage.expect_file(expecting, fork_id, "checkpoints", file)
     try:
         store.copy(run_id, "checkpoints", checkpoint.file, fork_id, file)
     except FileNotFoundError:
         raise Conflict(f"the file of checkpoint {checkpoint.id} does not exist") from None
     reason = f"forked from {parent.name} at {checkpoint.agent_steps:,} agent steps"
-    run = runs.create(writing, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason)
-    if not storage.keep_file(writing, fork_id, "checkpoints", file):
+    run = runs.create(
+        work.write, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason
+    )
+    run.departures = parent.departures
+    if not storage.keep_file(work.write, fork_id, "checkpoints", file):
         raise Unavailable("the checkpoint took too long to copy: try again", retry_after_s=1)
-    checkpoints.add_copy(writing, checkpoint, fork_id, file)
+    checkpoints.add_copy(work.write, checkpoint, fork_id, file)
     return run
 
 

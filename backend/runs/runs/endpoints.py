@@ -18,6 +18,7 @@ from backend.http.dependencies import (
     Batches,
     ReadSession,
     RequestContextDep,
+    Work,
     WriteSession,
     require_room,
 )
@@ -40,9 +41,9 @@ from backend.runs.runs.schemas import (
     LogPage,
     MoveRequest,
     ResumeRequest,
+    RunBody,
     RunDetail,
     RunEstimate,
-    RunFields,
     RunItems,
     RunOut,
     RunPage,
@@ -50,7 +51,7 @@ from backend.runs.runs.schemas import (
     TransitionOut,
 )
 from backend.specs.run_fields import GroupName
-from backend.specs.states import RunState
+from backend.specs.states import LEASED, RunState
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()
@@ -86,8 +87,7 @@ def create_runs(
     body: RunRequest,
     principal: ExternalWriter,
     state: AppStateDep,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
 ) -> RunItems:
     """Create and queue a run; with `seeds` or `grid` one per seed and combination.
 
@@ -95,16 +95,16 @@ def create_runs(
     script sends heartbeats and points.
     """
     require_room(state.settings)
-    created = requests.create(session, writing, body, principal)
+    created = requests.create(work, body, principal)
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
     # In the same transaction: a pool of connections could be empty because all wait for a second one.
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(writing, created))
+    return RunItems(
+        items=[RunOut.of(run) for run in created], warnings=requests.warnings(work.write, created)
+    )
 
 
 @reading.post("/estimate")
-def estimate_runs(
-    body: RunFields, principal: Viewer, turn: EstimateTurn, session: ReadSession
-) -> RunEstimate:
+def estimate_runs(body: RunBody, principal: Viewer, turn: EstimateTurn, session: ReadSession) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return requests.estimate(session, body)
 
@@ -211,9 +211,12 @@ def change_runs(
 
 
 @router.get("/{run_id:ulid}", response_model=RunDetail)
-def read_run(run_id: RunId, principal: Viewer, session: ReadSession) -> Response:
+def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppStateDep) -> Response:
     """A run with its attempts and state transitions."""
-    detail = RunDetail.of(service.get(session, run_id))
+    run = service.get(session, run_id)
+    detail = RunDetail.of(run)
+    if run.state in LEASED:
+        detail.disk_problem = hosts.disk_problem(session, run.host, state.settings)
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]

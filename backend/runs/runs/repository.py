@@ -3,17 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Select, Text, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, folding, keyset
+from backend.db.engine import caches_of
 from backend.db.run import WITH_DELETED
 from backend.runs.runs.conditions import condition, expression
 from backend.runs.runs.fields import MetricField, resolve
 from backend.runs.runs.filters import Node
-from backend.runs.runs.groups import Brief, GroupedRun
+from backend.runs.runs.groups import COMPUTED, Brief, GroupedRun, Specs
 from backend.specs.states import RunState
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {
@@ -305,7 +307,12 @@ def _root(run_id: str, forked_at_agent_steps: int | None) -> str:
     return run_id if forked_at_agent_steps is None else f"forked at {forked_at_agent_steps}"
 
 
-def with_specs(session: Session, runs: Sequence[Brief]) -> Iterator[Brief]:
+def specs_of(session: Session) -> Specs:
+    """Reads the specifications of runs."""
+    return Specs(partial(_with_specs, session), caches_of(session)[COMPUTED])
+
+
+def _with_specs(session: Session, runs: Sequence[Brief]) -> Iterator[Brief]:
     """These runs with their specifications, read in parts."""
     for first in range(0, len(runs), _READ_AT_ONCE):
         part = runs[first : first + _READ_AT_ONCE]

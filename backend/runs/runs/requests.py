@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Run
 from backend.db.base import new_run_id
 from backend.db.clock import database_now
+from backend.db.engine import UnitOfWork
 from backend.fleet.hosts import repository as hosts
 from backend.fleet.hosts.service import warnings as host_warnings
 from backend.platform.errors import Forbidden
@@ -17,25 +18,21 @@ from backend.runs.runs import external, service
 from backend.runs.runs.external import require_storable
 from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.grid import requested_specs
-from backend.runs.runs.schemas import RunEstimate, RunFields
+from backend.runs.runs.schemas import RunEstimate
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
 from backend.specs.extras import PACKAGES, install_command, missing_everywhere
-from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, is_custom
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
 
 
-def create(
-    session: Session, writing: Session, request: RunFields | ExternalFields, principal: Principal
-) -> list[Run]:
+def create(work: UnitOfWork, request: dict[str, Any] | ExternalFields, principal: Principal) -> list[Run]:
     """Create the runs of a request, one per combination of its grid's values and seed.
 
     Args:
-        session: a session to read with.
-        writing: a session to write with; it takes the write lock only after the validation, which may take a
-            while.
+        work: written only after the validation, which may take a while.
         request: what to create.
         principal: who sends it.
 
@@ -44,23 +41,26 @@ def create(
         Forbidden: the token may only create external runs.
     """
     if isinstance(request, ExternalFields):
-        return [_create_external(writing, request, principal)]
-    if principal.only_external_runs:
+        return [_create_external(work.write, request, principal)]
+    planned = specs(work.read, request)
+    if principal.only_external_runs:  # a request that cannot be read is not one for a run of ours
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
-    planned = specs(session, request)
-    return [service.create(writing, spec, created_by=principal.id) for spec in planned]
+    return [service.create(work.write, spec, created_by=principal.id) for spec in planned]
 
 
-def specs(session: Session, request: RunFields) -> list[RunSpec]:
+def specs(session: Session, request: dict[str, Any]) -> list[RunSpec]:
     """One specification per combination of the grid's values and seed.
+
+    Args:
+        session: a session to read with.
+        request: JSON values, with the fields of `RunFields`.
 
     Raises:
         InvalidSpec: with one problem per invalid field; or every host lacks an extra that they need.
     """
-    planned = request.specs
-    if planned is None:
-        fields = request.model_dump(mode="json", exclude_unset=True)
-        planned = requested_specs(describe_environment(session, fields))
+    if "custom" in request:  # only hosts describe environments
+        raise InvalidSpec([FieldProblem(field="custom", message=NO_FIELD)])
+    planned = requested_specs(describe_environment(session, request))
     _require_extras(session, planned)
     return planned
 
@@ -107,7 +107,7 @@ def describe_environment(session: Session, request: dict[str, Any]) -> dict[str,
     return request | {"custom": None if description is None else description.model_dump(mode="json")}
 
 
-def estimate(session: Session, request: RunFields) -> RunEstimate:
+def estimate(session: Session, request: dict[str, Any]) -> RunEstimate:
     """The need of the runs of a request; nothing is stored.
 
     Raises:

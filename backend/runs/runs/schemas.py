@@ -9,23 +9,19 @@ from pydantic import (
     Discriminator,
     Field,
     JsonValue,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
     StringConstraints,
     Tag,
-    ValidationError,
-    model_validator,
 )
 
 from backend.db import Run
-from backend.platform.schemas import Id, Number, Page
+from backend.platform.schemas import DescribedBy, Id, Number, Page
 from backend.runs.runs.external_spec import ExternalFields
-from backend.runs.runs.grid import requested_specs
+from backend.runs.runs.groups import is_early
 from backend.specs.annealing import Annealing
 from backend.specs.fields import NAME, Schema, Strict, whole
-from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, explain, problems_of, quoted
+from backend.specs.problems import FieldProblem, InvalidSpec, message_of, quoted
 from backend.specs.provenance import Provenance
-from backend.specs.run import RunSpec, StopSpec, in_declared_order, is_custom
+from backend.specs.run import StopSpec, in_declared_order
 from backend.specs.run_fields import (
     CALLBOARD,
     EXTERNAL,
@@ -68,43 +64,18 @@ class RunFields(RunOptions):
         description='Values by field, such as `{"config.learning_rate": [0.001, 0.003]}`: one run per '
         f"combination of values and seed, at most {MAX_SEEDS}.",
     )
-    _specs: list[RunSpec] | None = PrivateAttr(default=None)
-
-    @property
-    def specs(self) -> list[RunSpec] | None:
-        """One specification per combination of the grid's values and seed; None in a custom environment,
-        whose hosts have to describe its settings first."""
-        return self._specs
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _name_every_field(cls, data: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Raise one `InvalidSpec` with the problems of all fields and of each setting.
-
-        Algorithm and environment decide which settings there are, so that the fields alone cannot validate
-        them.
-        """
-        specs = None
-        if isinstance(data, dict) and data.get("custom") is not None:  # only hosts describe environments
-            raise InvalidSpec([FieldProblem(field="custom", message=NO_FIELD)])
-        if isinstance(data, dict) and not is_custom(data.get("environment")):
-            specs = requested_specs(data)
-            data = {"stop": {}} | data  # a grid may have all limits
-        try:
-            fields = validate(data)
-        except ValidationError as error:
-            raise InvalidSpec(explain(problems_of(error), cls.model_fields)) from None
-        fields._specs = specs
-        return fields
 
 
 def _origin(body: Any) -> str:
     """The origin that a request names, which decides its fields; by default `callboard`.
 
     Raises:
-        InvalidSpec: there is no such origin.
+        InvalidSpec: the request is no object, or there is no such origin.
     """
-    origin = body.get("origin") if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        message = message_of({"type": "dict_type", "input": body})
+        raise InvalidSpec([FieldProblem(field="body", message=message)])
+    origin = body.get("origin")
     if origin is None:
         return CALLBOARD
     if origin not in (CALLBOARD, EXTERNAL):
@@ -113,8 +84,11 @@ def _origin(body: Any) -> str:
     return str(origin)
 
 
+RunBody = Annotated[dict[Any, Any], DescribedBy(RunFields)]
+"""A request for runs. Algorithm and environment decide which settings there are, so that `runs.requests`
+validates it as a whole."""
 RunRequest = Annotated[
-    Annotated[RunFields, Tag(CALLBOARD)] | Annotated[ExternalFields, Tag(EXTERNAL)], Discriminator(_origin)
+    Annotated[RunBody, Tag(CALLBOARD)] | Annotated[ExternalFields, Tag(EXTERNAL)], Discriminator(_origin)
 ]
 """The body of `POST /runs`."""
 
@@ -273,12 +247,18 @@ class RunOut(Schema):
     report."""
     score: Number = Field(examples=[17.4])
     """Mean return of the last 100 training episodes, rewards not clipped; null before the first has ended."""
+    score_is_early: bool
+    """Whether `score` is that of the first, short episodes: most agent steps are those of episodes that have
+    not ended. Such a score enters no rank, group or verdict."""
     best_return: Number = Field(examples=[21.0])
     """Highest return of a training episode so far, rewards not clipped; null before the first has ended."""
     progress: Number = Field(examples=[0.71])
     """Progress to the nearest limit, from 0 to 1; null if only a score ends the run."""
     time_left_s: Number = Field(examples=[118.0])
     """Remaining training time at the current speed; null if unknown."""
+    departures: dict[str, str] = Field(examples=[{"learning_rate": "0.003 → 0.0005 at 234k"}])
+    """How its training departs from `spec`, by setting: changed live, resumed with other rates, or another
+    major version of the simulator. Runs of other departures are no seeds of one config."""
     spec: dict[str, Any]
     """The whole specification, defaults included; of an external run, what its script has sent. In lists
     empty unless `spec=true` asks for it."""
@@ -287,6 +267,7 @@ class RunOut(Schema):
     def of(cls, run: Run, *, with_spec: bool = True) -> Self:
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
+        row["score_is_early"] = is_early(run)
         row["seed_is_known"] = run.spec.get("seed_is_known", True)
         row["spec"] = in_declared_order(run.spec) if with_spec else {}
         return cls.model_validate(row)
@@ -423,6 +404,8 @@ class RunDetail(RunOut):
     """Every attempt, oldest first."""
     transitions: list[TransitionOut] = Field(default=[])
     """Every change of state, oldest first."""
+    disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
+    """Why its host cannot store what it records, so that its training may stand still; null if it can."""
 
 
 class LogLineOut(Schema):

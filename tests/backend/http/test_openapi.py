@@ -179,8 +179,9 @@ def test_every_body_of_a_request_is_a_model(app: FastAPI) -> None:
         if isinstance(route := context.original_route, APIRoute) and route.body_field
     }
     assert {"create_runs", "estimate_runs", "fork_run", "create_sweep", "create_study"} <= bodies.keys()
-    # `add_points` also reads an Arrow stream.
-    assert {name for name, kind in bodies.items() if not _is_model(kind)} == {"add_points"}
+    # `add_points` also reads an Arrow stream. Of runs, algorithm and environment decide the fields.
+    others = {name for name, kind in bodies.items() if not _is_model(kind)}
+    assert others == {"add_points", "create_runs", "estimate_runs"}
 
 
 def _is_model(kind: Any) -> bool:

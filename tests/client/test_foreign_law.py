@@ -138,7 +138,7 @@ def test_no_method_of_the_writer_raises(target: Target, caplog: pytest.LogCaptur
                 continue
             parameters = [*inspect.signature(method).parameters][1:]
             for _ in range(2):
-                getattr(writer, name)(**{each: samples.get(each) for each in parameters})
+                getattr(writer, name)(**{argument: samples.get(argument) for argument in parameters})
             messages = said(caplog)
             assert len(messages) == len(set(messages)), name
             use = use_of(WRITER, name)

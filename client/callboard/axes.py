@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from callboard.known_tags import RunUnit
 
@@ -40,12 +41,29 @@ class Axes:
         """The script has named the axis of the metrics of this name, which may end in `*`."""
         self._defined[pattern] = metric
 
+    @property
+    def candidates(self) -> list[str]:
+        """Metrics that may be the axis."""
+        return [*dict.fromkeys(self._defined.values()), GLOBAL_STEP]
+
+    def of_whole(self, rows: Iterable[Mapping[str, Any]]) -> Axis | None:
+        """The axis of complete rows; a metric whose values are not all whole numbers is none."""
+        logged: set[str] = set()
+        fractional: set[str] = set()
+        candidates = self.candidates
+        for row in rows:
+            for name in candidates:
+                value = row.get(name)
+                if isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0:
+                    logged.add(name)
+                    if value != int(value):
+                        fractional.add(name)
+        return self.of_rows(logged - fractional)
+
     def of_rows(self, names: Iterable[str]) -> Axis | None:
         """The axis of rows with these metrics; None: they are counted."""
         logged = set(names)
-        candidates = [metric for metric in dict.fromkeys(self._defined.values()) if metric in logged]
-        if GLOBAL_STEP in logged:
-            candidates.append(GLOBAL_STEP)
+        candidates = [metric for metric in self.candidates if metric in logged]
         axes = sorted(map(axis_of, candidates), key=lambda axis: axis.unit != "agent_steps")  # it is stable
         self.said = [
             f"the axis of a run is {axes[0].metric}: of {pattern}, define_metric names {metric}, whose "

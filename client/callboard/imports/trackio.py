@@ -76,10 +76,7 @@ def _log(
         log.describe_by_config({name: value for name, value in config.items() if not name.startswith(_OWN)})
     rows = [(row["step"], _seconds(row["timestamp"]), flat(_object(row["metrics"]))) for row in stored]
     started_at = min((at for _, at, _ in rows), default=0.0)
-    numbers = [(metric, value) for _, _, row in rows for metric, value in row.items() if _is_finite(value)]
-    axis = Axes().of_rows(
-        {metric for metric, _ in numbers} - {metric for metric, value in numbers if value != int(value)}
-    )
+    axis = Axes().of_whole(row for _, _, row in rows)
     log.step_unit = "iterations" if axis is None else axis.unit
     names = Names()
     steps = 0

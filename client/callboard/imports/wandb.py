@@ -125,10 +125,7 @@ class Reader:
     def finished(self) -> Log:
         """The log, once all records are read."""
         rows = self._rows
-        numbers = [(name, value) for row in rows for name, value in row.items() if _is_number(value)]
-        axis = self._axes.of_rows(
-            {name for name, _ in numbers} - {name for name, value in numbers if value != int(value)}
-        )
+        axis = self._axes.of_whole(rows)
         self.log.said += self._axes.said
         if axis is None or axis.unit == "iterations":
             self.log.step_unit = "iterations"

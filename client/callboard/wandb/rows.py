@@ -40,8 +40,8 @@ class Rows:
         self._is_automatic = unit is None
         self._unit = unit
         self._held: dict[Any, Any] = {}
-        self._logged: dict[str, None] = {}
-        """Names of the numbers that were logged, of which one may be the axis."""
+        self._logged: set[str] = set()
+        """Metrics that may be the axis, as far as they were logged."""
         self._axis_steps: Any = None
         """The last value of the axis that the script has named."""
 
@@ -107,13 +107,12 @@ class Rows:
     def _steps_of(self, row: Mapping[Any, Any]) -> Any:
         """The steps of a row. Sets what the run's steps count as soon as that is known."""
         if self._unit != "iterations" or self._is_automatic:
-            self._logged |= dict.fromkeys(
-                name for name in row if isinstance(name, str) and as_steps(row[name]).value is not None
-            )
+            given = {name for name in self.axes.candidates if as_steps(row.get(name)).value is not None}
+            self._logged |= given
             axis = self.axes.of_rows(self._logged)
             for sentence in self.axes.said:
                 self._foreign.say(f"define_metric({sentence})", sentence)
-            if axis is not None and axis.metric in row and as_steps(row[axis.metric]).value is not None:
+            if axis is not None and axis.metric in given:
                 self._axis_steps = row[axis.metric]
                 self.set_unit(axis.unit)
             elif self._unit is None:

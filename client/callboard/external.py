@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import parent_process
 from multiprocessing.util import Finalize
 from types import TracebackType
@@ -445,6 +446,15 @@ class ExternalRun:
             raise ValueError(f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON")
         else:
             self._background.add(Description(fields), 1)
+
+    def _rewind(self, agent_steps: int) -> None:
+        """Continue a resumed run from these agent steps: what it has after them is kept aside before
+        anything that is logged next is sent."""
+        with self._shield(0):
+            if self._background.n_logged:
+                self.flush()
+            self._spool.set_manifest(replace(self._spool.manifest, rewind_to=agent_steps))
+            self._agent_steps = self._episode_steps = agent_steps
 
     def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
         if self._closed:

@@ -35,6 +35,7 @@ from callboard.limits import (
 )
 from callboard.manifest import Manifest
 from callboard.names import Names, is_storable
+from callboard.ranks import SilentRun, rank
 from callboard.rows import dumps, items, run_id_of, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Spool, new_ulid
 from callboard.syncing import waiting_steps
@@ -66,6 +67,9 @@ def init(
 ) -> ExternalRun:
     """Start a run that this script trains, or resume one.
 
+    A process with a rank above 0, as `torchrun`, Slurm and MPI number them, logs nothing unless it passes
+    `id`: that of rank 0 does.
+
     If the server cannot be reached, everything is kept in the spool and sent later, the creation of the run
     included. Else the address of the run's page is printed to the standard error.
 
@@ -93,6 +97,8 @@ def init(
         ValueError: an argument, address or token that cannot be used. Never because of the network.
         OSError: no folder for the spool can be written.
     """
+    if id is None and rank()[1]:
+        return SilentRun(name or f"{algorithm} {environment}", _settings(config).config)
     server = find_server(url, token)
     source = new_ulid()
     if id is not None:

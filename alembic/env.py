@@ -3,19 +3,8 @@
 from typing import Any
 
 from alembic import context
-from alembic.autogenerate.api import AutogenContext
 
 from backend.db import Base
-from backend.db.base import UtcDateTime
-from backend.db.engine import make_engine
-from backend.platform.settings import Settings
-
-
-def render_item(kind: str, item: Any, autogen: AutogenContext) -> str | bool:
-    """Render custom column types as the plain types of the database."""
-    if kind == "type" and isinstance(item, UtcDateTime):
-        return "sa.DateTime(timezone=True)"
-    return False
 
 
 def migrate(connection: Any) -> None:
@@ -23,8 +12,6 @@ def migrate(connection: Any) -> None:
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
-        render_as_batch=True,
-        render_item=render_item,
         # Our SQLite connections begin transactions explicitly, so schema changes roll back there too.
         transactional_ddl=True,
     )
@@ -32,9 +19,4 @@ def migrate(connection: Any) -> None:
         context.run_migrations()
 
 
-connection = context.config.attributes.get("connection")
-if connection is not None:
-    migrate(connection)
-else:  # the `alembic` command, used to create a revision
-    with make_engine(Settings().database).execution_options(callboard_writing=True).begin() as opened:
-        migrate(opened)
+migrate(context.config.attributes["connection"])

@@ -70,11 +70,11 @@ class ServiceProcess:
         self._cpu_waits_s: Mapping[str, float] = {}
         self._early_exits = 0
         self._restart_not_before = 0.0
-        log_file.parent.mkdir(parents=True, exist_ok=True)
         self._rotate_log()
 
     def start(self) -> None:
         """Start the process."""
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -102,7 +102,14 @@ class ServiceProcess:
         return self._process.poll() if self._process else None
 
     def check(self) -> None:
-        """Kill it if it hangs; restart it if it died, at first immediately, then with growing delays."""
+        """Kill it if it hangs; restart it if it died, at first immediately, then with growing delays. A check
+        or a start that fails is logged and tried again: what it lacks may be back then."""
+        try:
+            self._check()
+        except Exception as error:
+            log.warning("child.not_checked", child=self.name, error=repr(error))
+
+    def _check(self) -> None:
         now = monotonic()
         if self.pid is not None:
             if now >= self._checked_at + _HEALTH_INTERVAL_S:
@@ -114,11 +121,21 @@ class ServiceProcess:
         if has_new_death:
             early = now - self._started_at < _EARLY_EXIT_S
             self._early_exits = self._early_exits + 1 if early else 0
-            wait_s = min(2.0 ** (self._early_exits - 1), _MAX_BACKOFF_S) if self._early_exits > 1 else 0.0
-            self._restart_not_before = now + wait_s
+            wait_s = self._delay_restart(now)
             log.warning("child.died", child=self.name, status=self.exit_status, restart_in_s=wait_s)
         if now >= self._restart_not_before:
-            self.start()
+            try:
+                self.start()
+            except Exception:
+                self._early_exits += 1
+                self._delay_restart(now)
+                raise
+
+    def _delay_restart(self, now: float) -> float:
+        n = min(self._early_exits, 30)
+        wait_s = min(2.0 ** (n - 1), _MAX_BACKOFF_S) if n > 1 else 0.0
+        self._restart_not_before = now + wait_s
+        return wait_s
 
     def _check_health(self, pid: int) -> None:
         healthy = self._healthy()

@@ -12,6 +12,7 @@ from backend.db.branch import Branch
 from backend.db.checkpoint import Checkpoint
 from backend.db.episode import Episode
 from backend.db.evaluation import Evaluation
+from backend.db.experiment import Experiment, ExperimentCell
 from backend.db.host import Host
 from backend.db.idempotency import IdempotencyKey
 from backend.db.job import Job
@@ -24,8 +25,6 @@ from backend.db.series import Series, SeriesChunk
 from backend.db.start_set import StartSet
 from backend.db.step_note import StepNote
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
-from backend.db.study import Study, StudyCell
-from backend.db.sweep import Sweep, SweepConfiguration, SweepMember
 from backend.db.user import LoginLimit, LoginLink, LoginSession, Token, User
 from backend.db.video import Video
 
@@ -46,6 +45,8 @@ __all__ = [
     "DeletedRun",
     "Episode",
     "Evaluation",
+    "Experiment",
+    "ExperimentCell",
     "ExternalSource",
     "Host",
     "IdempotencyKey",
@@ -66,11 +67,6 @@ __all__ = [
     "StartSet",
     "StepNote",
     "StoredSaliency",
-    "Study",
-    "StudyCell",
-    "Sweep",
-    "SweepConfiguration",
-    "SweepMember",
     "Token",
     "Transition",
     "User",

@@ -14,6 +14,7 @@ class IdempotencyKey(Base):
     __tablename__ = "idempotency_keys"
 
     actor_id: Mapped[str] = mapped_column(String(26), primary_key=True)
+    """Id of the session or token that sent it."""
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     fingerprint: Mapped[str] = mapped_column(String(64))
     """Hash of the request; the same key with another request is an error."""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String, Text, UniqueConstraint
+from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
@@ -42,7 +42,7 @@ class Job(Base):
     """One job, claimed like a run. The `job.py` of its target's resource declares its kind."""
 
     __tablename__ = "jobs"
-    __table_args__ = (UniqueConstraint("kind", "target_id"),)
+    __table_args__ = (UniqueConstraint("kind", "target_id"), Index(None, "claimed_at"))
 
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
     run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
@@ -51,10 +51,14 @@ class Job(Base):
     target_id: Mapped[str] = mapped_column(String(26))
     created_at: Mapped[datetime]
     requested_by: Mapped[str | None] = mapped_column(String(26))
-    """Id of the user whose request queued it; None for a worker's."""
+    """Id of the user whose request queued it, or of the token whose script did; None for a worker's."""
     state: Mapped[str] = mapped_column(String(20), index=True)
     """`queued`, `running`, `done` or `failed`."""
     tries: Mapped[int] = mapped_column(default=0)
+    claimed_at: Mapped[datetime | None]
+    """When its latest try began."""
+    took_s: Mapped[float] = mapped_column(default=0.0)
+    """How long its tries have occupied hosts, up to the latest that has ended."""
     host: Mapped[str | None] = mapped_column(String(200))
     lease_expires_at: Mapped[datetime | None]
     error: Mapped[str | None] = mapped_column(Text)

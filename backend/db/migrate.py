@@ -1,6 +1,5 @@
-"""Database migrations: upgrade, downgrade, and checks of the current revision."""
+"""The schema of the database: its creation, and checks of its revision."""
 
-import sqlite3
 from functools import cache
 from typing import Any
 
@@ -8,7 +7,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, event, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 
 from backend.db.base import Base
 from backend.db.engine import make_engine
@@ -23,16 +22,15 @@ class UnknownSchemaError(Exception):
 
 
 def config() -> Config:
-    """Alembic's configuration, independent of the working directory. `alembic.ini` is for creating
-    revisions only."""
+    """Alembic's configuration, independent of the working directory."""
     cfg = Config()
     cfg.set_main_option("script_location", str(files.migrations()).replace("%", "%%"))
     cfg.set_main_option("path_separator", "os")
     return cfg
 
 
-def upgrade(url: str, revision: str = "head") -> None:
-    """Upgrade the database at `url` to `revision`, in one transaction. Does nothing if it is there
+def upgrade(url: str) -> None:
+    """Upgrade the database at `url`, in one transaction. Does nothing if it has the schema of this version
     already.
 
     Raises:
@@ -41,14 +39,9 @@ def upgrade(url: str, revision: str = "head") -> None:
 
     def refuse_or_upgrade(cfg: Config) -> None:
         _refuse_unknown_schema(cfg.attributes["connection"])
-        command.upgrade(cfg, revision)
+        command.upgrade(cfg, "head")
 
     _run(url, refuse_or_upgrade)
-
-
-def downgrade(url: str, revision: str) -> None:
-    """Downgrade the database at `url` to `revision`."""
-    _run(url, lambda cfg: command.downgrade(cfg, revision))
 
 
 def check(url: str) -> None:
@@ -104,8 +97,6 @@ def _refuse_unknown_schema(connection: Connection) -> None:
 
 def _run(url: str, action: Any) -> None:
     engine = make_engine(url)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _disable_foreign_keys)
     cfg = config()
     try:
         with engine.execution_options(callboard_writing=True).begin() as connection:
@@ -115,8 +106,3 @@ def _run(url: str, action: Any) -> None:
             action(cfg)
     finally:
         engine.dispose()
-
-
-def _disable_foreign_keys(connection: sqlite3.Connection, record: Any) -> None:
-    # SQLite alters a table by copying it and dropping the original, which would cascade.
-    connection.execute("PRAGMA foreign_keys=OFF")

@@ -58,12 +58,12 @@ class LoginLink(Base):
 
 
 class LoginLimit(Base):
-    """Failed logins from one address, or of one user name from one address."""
+    """Failed logins: from one address, of one user name from it or from all, or of a known browser."""
 
     __tablename__ = "login_limits"
 
     key: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """Hash of the address, and of the name."""
+    """Hash of whom it counts for."""
     failures: Mapped[int]
     """Attempts that failed, or whose result is not known yet."""
     blocked_until: Mapped[datetime]

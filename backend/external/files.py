@@ -51,7 +51,8 @@ class StoredFile(Generic[B]):
 
 def uploads_of(state: AppState) -> Uploads:
     """The unfinished uploads of the installation."""
-    return Uploads(state.settings.home_dir / "uploads", state.settings.min_free_disk_bytes)
+    settings = state.settings
+    return Uploads(state.artifacts, settings.home_dir / "uploads", settings.min_free_disk_bytes)
 
 
 def append(state: AppState, run_id: str, principal: Principal, upload: str, offset: int, part: bytes) -> int:
@@ -66,6 +67,9 @@ def append(state: AppState, run_id: str, principal: Principal, upload: str, offs
     """
     with reading(state.db_engine) as session:
         service.external_run(session, run_id, principal)
+    if offset == 0:
+        with writing(state.db_engine) as session:
+            storage.expect_upload(session, run_id, upload)
     return uploads_of(state).append(run_id, upload, offset, part)
 
 
@@ -83,11 +87,13 @@ def _put(
         if body.sequence != (source.sequence if source else 0) + 1:
             return stored  # by an earlier request, or refused as too early
         _check_limits(session, state, run_id, stored)
-    path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
-    with writing(state.db_engine) as session:
-        storage.expect_file(session, run_id, kind, file)
+        if kind == "videos":
+            videos.require_turn(session, principal.credential.payer_id)
     try:
-        state.artifacts.put(path, run_id, kind, file)
+        with uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256) as path:
+            with writing(state.db_engine) as session:
+                storage.expect_file(session, run_id, kind, file)
+            state.artifacts.put(path, run_id, kind, file)
     except FileNotFoundError:
         detail = "another request stores the same upload: try again"
         raise Unavailable(detail, retry_after_s=1) from None
@@ -169,6 +175,7 @@ def add_video(
             wall_time_s=body.wall_time_s,
             form=body.form,
             fps=body.fps,
+            sent_by=principal.credential.payer_id,
         )
 
     return _add(session, state, run_id, principal, stored, add_row)

@@ -17,11 +17,14 @@ def address_of(connection: HTTPConnection) -> str:
 
 
 def network_of(host: str) -> str:
-    """The address that limits count for: of IPv6 the network, in which a host chooses its addresses."""
+    """The address that limits count for: of IPv6 the network, in which a host chooses its addresses, and of
+    this machine one, since each of its processes may use them all."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host
-    if address.version == 4:
-        return str(address)
-    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+    if address.version == 6:
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return "loopback"
+    return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))

@@ -27,21 +27,18 @@ from backend.platform.errors import Invalid, Problem, Unavailable
 
 MAX_BODY_BYTES = 2 * 2**20
 """Maximum size of a body."""
-MAX_OPEN_BODY_BYTES = 2**16
-"""The same for requests that need no login."""
+MAX_SMALL_BODY_BYTES = 2**14
+"""Maximum size of a body without a login. A body up to this size needs no room among those in progress:
+`MAX_CONNECTIONS` bounds how many there are."""
 MAX_BODIES_BYTES = 64 * 2**20
-"""Maximum size of the bodies of all requests in progress."""
-MAX_BODIES_BYTES_OF_ADDRESS = 16 * 2**20
-"""The same for one client: it cannot take what others need, however slowly it sends."""
+"""Maximum size of the bodies of all requests in progress that have a login."""
+MAX_BODIES_BYTES_OF_USER = 16 * 2**20
+"""The same for one user, who cannot take what others need, however slowly they send."""
 
 _READING_METHODS = SAFE_METHODS | {"PUT"}
 
 _QUICK_BYTES = 2**16
-"""A body up to this size is checked in the event loop, in a millisecond."""
-
-
-HEAVY_BYTES = 2**14
-"""Bodies and queries above this size are read one after another, for each session or token."""
+"""A body up to this size is checked in the event loop, in a few milliseconds."""
 
 
 class ClientGone(Exception):
@@ -78,7 +75,7 @@ class RequestMiddleware:
         self, scope: Scope, receive: Receive, send: Send, deadline: "_RequestDeadline"
     ) -> None:
         context = context_in(scope)
-        max_bytes = MAX_OPEN_BODY_BYTES
+        max_bytes = MAX_SMALL_BODY_BYTES
         if scope["path"].startswith("/api/") and scope["path"] not in self._open_paths:
             try:
                 context.principal = await run_in_threadpool(authenticate, HTTPConnection(scope))
@@ -91,7 +88,8 @@ class RequestMiddleware:
                 context.refusal = error
                 max_bytes = 0
         address = network_of((scope.get("client") or ("",))[0])
-        reading = _Reading(receive, self._in_progress, address, max_bytes)
+        user_id = context.principal.id if context.principal else None
+        reading = _Reading(receive, self._in_progress, user_id, max_bytes)
         try:
             try:
                 body = await reading.whole() if max_bytes else b""
@@ -133,7 +131,8 @@ class RequestMiddleware:
         principal = context_in(scope).principal
         if principal is None and scope["path"] != HEALTH_PATH:
             await turns.enter_async_context(limits.without_login.turn(address))
-        if n_bytes > HEAVY_BYTES:
+        if n_bytes > MAX_SMALL_BODY_BYTES:
+            # Bodies and queries of a session or token are read one after another.
             sender = address if principal is None else principal.credential.payer_id
             await turns.enter_async_context(limits.heavy.turn(sender))
         if principal is not None and scope["method"] in _READING_METHODS:
@@ -193,21 +192,25 @@ async def _watched(receive: Receive, deadline: _RequestDeadline) -> AsyncIterato
 
 
 class _Reading:
-    """Receives a body up to the maximum size, while those of all requests stay below theirs."""
+    """Receives a body up to the maximum size, while those of its user, and of all, stay below theirs."""
 
-    def __init__(self, receive: Receive, in_progress: Counter[str], address: str, max_bytes: int) -> None:
+    def __init__(
+        self, receive: Receive, in_progress: Counter[str], user_id: str | None, max_bytes: int
+    ) -> None:
         self._receive = receive
         self._max_bytes = max_bytes
         self._in_progress = in_progress
-        self._address = address
+        self._user_id = user_id
         self._n_bytes = 0
+        self._n_counted = 0
+        """Of them, those that count for the user."""
 
     async def whole(self) -> bytes:
         """The body.
 
         Raises:
             TooLarge: it is too long.
-            Unavailable: the bodies of this client, or of all requests, are too long together.
+            Unavailable: the bodies of this user, or of all requests, are too long together.
             ClientGone: the client has left.
         """
         parts: list[bytes] = []
@@ -223,19 +226,23 @@ class _Reading:
 
     def _count(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
-        self._in_progress[self._address] += n_bytes
         if self._n_bytes > self._max_bytes:
             raise TooLarge(f"the request body exceeds the maximum of {self._max_bytes} bytes")
-        of_address = self._in_progress[self._address]
-        if of_address > MAX_BODIES_BYTES_OF_ADDRESS or self._in_progress.total() > MAX_BODIES_BYTES:
+        if self._user_id is None or self._n_bytes <= MAX_SMALL_BODY_BYTES:
+            return
+        self._in_progress[self._user_id] += self._n_bytes - self._n_counted
+        self._n_counted = self._n_bytes
+        of_user = self._in_progress[self._user_id]
+        if of_user > MAX_BODIES_BYTES_OF_USER or self._in_progress.total() > MAX_BODIES_BYTES:
             detail = "too many large requests at the same time: try again"
             raise Unavailable(detail, retry_after_s=1)
 
     def free(self) -> None:
         """The request has ended."""
-        self._in_progress[self._address] -= self._n_bytes
-        if not self._in_progress[self._address]:
-            del self._in_progress[self._address]
+        if self._user_id is not None and self._n_counted:
+            self._in_progress[self._user_id] -= self._n_counted
+            if not self._in_progress[self._user_id]:
+                del self._in_progress[self._user_id]
 
 
 class _Replayed:

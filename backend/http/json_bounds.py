@@ -15,8 +15,9 @@ MAX_DEPTH = 20
 MAX_KEY = 200
 """Characters of a name in an object."""
 
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?', re.DOTALL)
+# A string that does not end matches, too: a search that fails at a quote would start again at the next one.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+_KEY = re.compile(_STRING.pattern + rb"(\s*+:)?", re.DOTALL)
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}

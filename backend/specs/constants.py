@@ -48,7 +48,7 @@ BABAEIZADEH_CODE, CLEMENTE_CODE = "Babaeizadeh 2017, code", "Clemente 2017, code
 NAIR_2015 = "Nair 2015, 5.1"
 TENSORFLOW = (
     "TensorFlow's RMSProp starts at 1. 0 here, as before the setting existed, so that stored configs keep "
-    "their meaning; the preset with the paper's constants sets 1."
+    "their meaning; the preset as in the paper sets 1."
 )
 
 ATARI_SOURCES: Sources = {
@@ -120,5 +120,10 @@ FIXED = (
     Fixed("submissions of a GA3C agent that may wait for trainers", "4", "ours; Babaeizadeh 2017, 4.1"),
     Fixed("epsilon of value methods in evaluation", "0.05", MNIH_2015),
     Fixed("stacked frames", "4", MNIH_2015),
+    Fixed(
+        "initial weights",
+        "orthogonal, gain √2 in the body, 0.01 for the policy, 1 for values; biases 0",
+        "ours; the papers state none, their authors' codes draw uniformly within ±1/√fan-in",
+    ),
 )
 """Constants of the engine that no setting changes."""

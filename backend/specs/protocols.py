@@ -144,7 +144,7 @@ _BASE = (
         id="human_starts",
         title="human starts",
         description="Starts from recorded states of games that people played; at most 108,000 frames, "
-        "including those before the start (Nair et al. 2015, section 5.1).",
+        "including those before the start (Nair et al. 2015, section 5.2).",
         environment_settings=_STARTS,
         unavailable="it needs a start set of games played by people, as in human_starts:NAME",
     ),

@@ -1,4 +1,4 @@
-"""Start sets: states of recorded Atari games from which agents are evaluated (Nair et al. 2015, section 5.1).
+"""Start sets: states of recorded Atari games from which agents are evaluated (Nair et al. 2015, section 5.2).
 
 A set holds the seed and the actions of each game, so that every state can be simulated again, with the hash
 of the ROM and the version of the emulator. RAM and screen of each state are known by their hashes. Emulator
@@ -19,7 +19,7 @@ from backend.specs.fields import MD5, SET_NAME, SHA256, WITHOUT_CONTROLS, Strict
 Players = Literal["people", "scripts"]
 """Who has played recorded games."""
 N_POINTS = 100
-"""Points of a set in Nair et al. 2015, section 5.1."""
+"""Points of a set in Nair et al. 2015, section 5.2."""
 MAX_POINTS = 500
 MAX_GAMES = 200
 SMALL_GAMES = 5

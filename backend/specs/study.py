@@ -16,7 +16,6 @@ MAX_FIGURES = 10
 MAX_CURVES = 100
 """Curves that a study's figure draws at most."""
 
-StudyState = Literal["running", "finished", "stopped"]
 Scale = Literal["minutes", "hours", "paper"]
 """How much of a paper's experiment a study repeats: minutes or hours of two idle cores, or as published."""
 
@@ -250,25 +249,6 @@ class StudySpec(Strict):
     def label_of(self, arm: int) -> str:
         """Label of an arm; the number of one that a damaged study no longer has."""
         return self.arms[arm].label if arm < len(self.arms) else f"arm {arm}"
-
-    # The planner of sweeps starts its runs: a configuration is an arm on an environment, a seed is a draw.
-    @property
-    def max_seeds(self) -> int:
-        """Draws of each arm on each environment."""
-        return self.draws.n
-
-    @property
-    def initial_seeds(self) -> int:
-        """Draws of each arm on each environment: a study does not race."""
-        return self.draws.n
-
-    @property
-    def racing(self) -> None:
-        """None: no arm is eliminated for its scores."""
-
-    def seed_of(self, configuration: int, i: int) -> int:
-        """Draw i: the planner's seeds are the numbers of draws, which all arms share."""
-        return i
 
     def field_problems(self) -> dict[str, str]:
         """Errors that concern several fields, those of its figures aside, by path."""

@@ -19,7 +19,8 @@ MAX_CONCURRENCY = 100
 SECTIONS = ("config", "environment_config", "stop")
 """Parts of a run's request whose fields can vary."""
 
-SweepState = Literal["running", "finished", "stopped"]
+ExperimentKind = Literal["sweep", "study"]
+ExperimentState = Literal["running", "finished", "stopped"]
 
 Distribution = Literal["uniform", "log_uniform", "integer", "log_integer"]
 

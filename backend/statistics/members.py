@@ -4,7 +4,7 @@ A score comes from the stored evaluations or from the training episodes, never f
 given one of the two, and a run without such scores has none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,8 +103,13 @@ def history(run: MemberRun, source: ScoreSource) -> History:
     `WINDOW_EPISODES` after each training episode."""
     if source == "training":
         return training_history(run.points) if run.training is None else run.training
+    return evaluation_history(run.evaluations)
+
+
+def evaluation_history(evaluations: Iterable[EvaluationScore]) -> History:
+    """The first evaluation at each agent step: later ones are of other parameters, such as the best kept."""
     first: dict[int, EvaluationScore] = {}
-    for evaluation in run.evaluations:
+    for evaluation in evaluations:
         if not evaluation.best_kept and np.isfinite(evaluation.mean_return):
             first.setdefault(evaluation.agent_steps, evaluation)
     ordered = [first[agent_steps] for agent_steps in sorted(first)]

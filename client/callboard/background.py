@@ -21,7 +21,8 @@ from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import Unreachable
 from callboard.limits import MAX_REASON_CHARACTERS
 from callboard.rows import Entry, File, Frame, Line, Points, clean, dumps, frames_of
-from callboard.spool import DAMAGED, FILE_KINDS, Spool
+from callboard.set_aside import DAMAGED
+from callboard.spool import FILE_KINDS, Spool
 from callboard.tally import Tally, in_words, warn
 from callboard.transport import Transport
 

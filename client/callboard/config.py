@@ -1,8 +1,8 @@
 """Configs of runs as flat JSON.
 
-Two configs that differ are stored differently, with two exceptions: a tuple becomes a list, and a whole float
-becomes an integer if it is in a collection that is stored as text. Objects of other classes are stored as
-their text without addresses, which those that differ may share.
+Configs of what JSON has types for are stored differently if they differ. Anything else, such as a function or
+an object, is stored as its `repr` without addresses: functions of one name are one setting, whatever their
+code, and so are objects of one class without a `repr` of their own.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import hashlib
 import json
 import math
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
-from types import CodeType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 from callboard.cleaning import is_masked
@@ -35,9 +33,8 @@ from callboard.rows import clean, is_seed
 
 MAX_DEPTH = 10
 """Maximum number of keys of a nested setting. What is deeper is stored as text."""
-_MAX_SET_DEPTH = 6
-"""Maximum number of nested attributes and items between an object and a set that its text shows."""
 
+_COLLECTIONS = (list, tuple, set, frozenset, Mapping)
 _ADDRESS = re.compile(" at 0x[0-9a-fA-F]+")
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"-?([0-9]+\.[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|-?[0-9]+[eE][+-]?[0-9]{1,3}")
@@ -144,27 +141,23 @@ def stored_value(value: Any) -> tuple[Any, str | None]:
     if isinstance(value, float) and math.isfinite(value):
         return float(value), None
     if isinstance(value, str):
-        text = _bounded(value)
-        return text, None
+        return _bounded(value), None
+    if isinstance(value, (set, frozenset)):
+        return _bounded(_nested(value)), kind
     if isinstance(value, (list, tuple)):
-        items = [stored_value(item) for item in value] if len(value) <= MAX_CONFIG_LIST else []
-        types = [type_name for _, type_name in items]
-        if len(items) == len(value) and not any(map(_is_nested, items)):
-            kinds = _json(types) if any(types) else None
+        is_short = len(value) <= MAX_CONFIG_LIST
+        if is_short and not any(isinstance(_plain(item), _COLLECTIONS) for item in value):
+            items = [stored_value(item) for item in value]
+            types = [type_name for _, type_name in items]
+            kinds = json.dumps(types, ensure_ascii=False) if any(types) else None
             if kinds is None or len(kinds) <= MAX_SETTING_CHARACTERS:
                 return [item for item, _ in items], kinds
-        return _bounded(_json(_tree(value, 0))), "list"
+        return _bounded(_nested(value)), "list"
     if isinstance(value, Mapping):
-        return ("{}", "dict") if not value else (_bounded(_json(_tree(value, 0))), "dict")
+        return _bounded(_nested(value)), "dict"
     if isinstance(value, (int, float)):
         return _bounded(_number(value)), "float" if isinstance(value, float) else "int"
-    tree = _tree(value, 0)
-    first, *_ = tree.values() if isinstance(tree, dict) else [None]
-    return _bounded(first if isinstance(first, str) else _json(tree)), kind
-
-
-def _is_nested(item: tuple[Any, str | None]) -> bool:
-    return isinstance(item[0], list) or item[1] in ("list", "dict")
+    return _bounded(_text(value)), kind
 
 
 def _plain(value: Any) -> Any:
@@ -189,177 +182,33 @@ def _number(value: float) -> str:
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
-def _tree(value: Any, depth: int, functions: list[Any] | None = None) -> Any:
-    """Any object as JSON that differs from that of every other object, but a tuple is stored as a list and a
-    whole float as an integer.
-
-    Args:
-        depth: lists and mappings that hold it.
-        functions: functions that are stored as their index here; new ones are appended. None: as text.
-    """
-    if functions is None or not getattr(value, "shape", None):  # what a function holds may be large
-        value = _plain(value)
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, (int, float)):
-        if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
-            return int(value)  # as text, 1.0 would differ from 1, which JSON's does not
-        is_json = math.isfinite(value) if isinstance(value, float) else abs(value) < 2**63
-        return value if is_json else {type(value).__name__: _number(value)}
-    if functions is not None and _is_function(value):
-        return {"function": _number_of(value, functions)}
-    if depth >= MAX_DEPTH:
-        return {"deep": _text(value)}
-    is_collection = isinstance(value, (list, tuple, Mapping, set, frozenset))
-    if functions is not None and is_collection and len(value) > MAX_CONFIG_LIST:
-        return {type(value).__name__: _text(value)}
-    if isinstance(value, (list, tuple)):
-        return [_tree(item, depth + 1, functions) for item in value]
-    if isinstance(value, Mapping):
-        items = [
-            [_tree(key, depth + 1, functions), _tree(item, depth + 1, functions)]
-            for key, item in value.items()
-        ]
-        return {"dict": sorted(items, key=_json)}
-    if isinstance(value, (set, frozenset)):
-        by_name = sorted(value, key=lambda item: str(getattr(item, "__qualname__", "")))
-        return {"set": _json(sorted((_tree(item, depth + 1, functions) for item in by_name), key=_json))}
-    return {type(value).__name__: _text(value)}
-
-
-def _number_of(function: Any, functions: list[Any]) -> int:
-    for number, known in enumerate(functions):
-        if known is function:
-            return number
-    functions.append(function)
-    return len(functions) - 1
-
-
-def _text(value: Any) -> str:
-    """An object as text, without addresses and the order of sets, which differ between processes."""
+def _nested(value: Any) -> str:
+    """A collection as JSON, with the texts of items that JSON has no type for; its text if JSON cannot."""
     try:
-        return _exact_text(value)
-    except Exception as error:  # of any object at all
-        pass_on(error)
-    try:
-        return _ADDRESS.sub("", str(value))
-    except Exception as error:
-        pass_on(error)
-        return f"{type(value).__name__} ({type(error).__name__})"
-
-
-def _exact_text(value: Any) -> str:
-    if isinstance(value, type):
-        return _name(value)
-    if not _is_function(value):
-        return _neutral(str(value), value, 0)
-    checksum = hashlib.sha256(_made_of(value).encode("utf-8", "replace")).hexdigest()[:8]
-    name = _neutral(str(value), value, 0) if isinstance(value, partial) else _name(value)
-    return f"{name} {checksum}"
-
-
-def _name(value: Any) -> str:
-    return f"{value.__module__}.{value.__qualname__}"
-
-
-def _is_function(value: Any) -> bool:
-    if isinstance(value, partial):
-        return True
-    return not isinstance(value, type) and isinstance(getattr(value, "__code__", None), CodeType)
-
-
-def _made_of(function: Any) -> str:
-    """The code of a function and of those that it refers to, directly or not, and what else they refer to by
-    closures, defaults, arguments of partials and objects of methods."""
-    functions = [function]  # by number: functions may enclose each other
-    parts = [
-        [_content(content, functions) for content in _contents(reached)]
-        for reached in functions  # grows
-    ]
-    return repr(parts)
-
-
-def _contents(function: Any) -> list[Any]:
-    if isinstance(function, partial):
-        return [function.func, [*function.args], function.keywords]
-    cells = function.__closure__ or ()
-    return [
-        [_name(function), repr(_code(function.__code__))],
-        [*map(_cell, cells)],
-        [*(function.__defaults__ or ())],
-        function.__kwdefaults__ or {},
-        _state(getattr(function, "__self__", None)),
-    ]
-
-
-def _cell(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # its variable has no value yet
-        return {"cell": "empty"}
-
-
-def _state(value: Any) -> Any:
-    """A method's object; if its text does not show its attributes, its type and attributes without seeds."""
-    kind: Any = type(value)
-    if kind.__repr__ is not object.__repr__ or kind.__str__ is not object.__str__:
-        return value
-    attributes = getattr(value, "__dict__", {})
-    return [_name(kind), {key: item for key, item in attributes.items() if not key.lower().endswith("seed")}]
-
-
-def _content(value: Any, functions: list[Any]) -> Any:
-    try:
-        return _tree(value, 0, functions)
-    except Exception as error:  # of any object at all
+        return json.dumps(_item(value), ensure_ascii=False, sort_keys=True, default=_item)
+    except Exception as error:  # keys of several types, a list that holds itself, or any object at all
         pass_on(error)
         return _text(value)
 
 
-def _code(code: CodeType) -> tuple[bytes, list[Any], tuple[str, ...]]:
-    constants = [
-        _code(constant) if isinstance(constant, CodeType) else _neutral(repr(constant), constant, 0)
-        for constant in code.co_consts
-    ]
-    return code.co_code, constants, code.co_names
-
-
-def _neutral(text: str, value: Any, depth: int) -> str:
-    """The text of a value, without addresses and with the items of its sets sorted."""
-    if "{" in text:
-        for items, n_above in _sets(value, depth, {}):
-            ordered = sorted(_neutral(repr(item), item, n_above + 1) for item in items)
-            text = text.replace(f"{{{', '.join(map(repr, items))}}}", f"{{{', '.join(ordered)}}}")
-    return _ADDRESS.sub("", text)
-
-
-def _sets(value: Any, depth: int, reached: dict[int, Any]) -> Iterator[tuple[set[Any] | frozenset[Any], int]]:
-    """The sets that a value is, holds or has as attributes, and how deep; those in sets are left out."""
-    if id(value) in reached or depth > _MAX_SET_DEPTH:
-        return
-    reached[id(value)] = value
+def _item(value: Any) -> Any:
+    """An item of a collection as JSON can store it."""
     if isinstance(value, (set, frozenset)):
-        yield value, depth
-        return
-    for part in _parts(value):
-        yield from _sets(part, depth + 1, reached)
-
-
-def _parts(value: Any) -> list[Any]:
-    """Items or attributes of a value."""
+        return sorted(value, key=_text)  # the order of sets differs between processes
     if isinstance(value, Mapping):
-        return [*value, *value.values()]
-    if isinstance(value, (list, tuple, deque)):
-        return [*value]
-    if isinstance(value, partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, (type, ModuleType)):
-        return []
-    names = [*getattr(value, "__dict__", ())]
-    for kind in type(value).__mro__:
-        if "__slots__" in vars(kind):
-            names += [name for name, member in vars(kind).items() if isinstance(member, MemberDescriptorType)]
-    return [getattr(value, name, None) for name in names]
+        return dict(value)
+    plain = _plain(value)
+    is_json = plain is None or isinstance(plain, (bool, int, float, str, list, tuple))
+    return plain if is_json else _text(plain)
+
+
+def _text(value: Any) -> str:
+    """The `repr` of an object without addresses, which differ between processes."""
+    try:
+        return _ADDRESS.sub("", repr(value))
+    except Exception as error:  # of any object at all
+        pass_on(error)
+        return f"{type(value).__name__} ({type(error).__name__})"
 
 
 def _bounded(text: str) -> str:
@@ -370,10 +219,6 @@ def _bounded(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     end = f"… ({len(text):,} characters, SHA-256 {digest}…)"
     return whole[: MAX_CONFIG_TEXT - len(end)] + end
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def config_of_table(text: str) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from typing import Any
 
 from callboard.display import counted
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
-from callboard.spool import DAMAGED, FILE_KINDS, Manifest, Request, Spool
+from callboard.manifest import Manifest
+from callboard.set_aside import DAMAGED
+from callboard.spool import FILE_KINDS, Request, Spool
 from callboard.transport import Transport
 from callboard.uploading import CopyUnreadable, FileUpload, call_with_access
 

@@ -15,25 +15,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import parent_process
 from multiprocessing.util import Finalize
-from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from callboard import ends
+from callboard.arguments import Arguments
 from callboard.background import Background
-from callboard.cleaning import (
-    as_number,
-    as_steps,
-    as_text,
-    kind_of,
-    pairs_of,
-    shown,
-)
+from callboard.cleaning import as_number, as_steps, as_text, kind_of, shown
 from callboard.config import RunConfig
 from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.handlers import pass_on
-from callboard.limits import LEVELS, MAX_FPS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
-from callboard.names import Names
+from callboard.limits import LEVELS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
 from callboard.rows import Description, Episode, Line, Points, clean, dumps
 from callboard.spool import MAX_REQUEST_BYTES, Spool
 from callboard.syncing import sync
@@ -45,11 +37,8 @@ if TYPE_CHECKING:
 
 CLOSE_TIMEOUT_S = 30.0
 MAX_WAIT_S = 10.0**6
-DEFAULT_FPS = 30.0
 
 _MAX_KNOWN_CALLS = 1_000
-_NAMES = frozenset({str, int, float, bool, bytes, type(None)})
-"""Types of names that are kept apart, such as 1 from `"1"`."""
 _ROWS_PER_ENTRY = 1_000
 _FLOAT = frozenset({float})
 _TEXT = frozenset({str})
@@ -96,14 +85,12 @@ class ExternalRun:
         self.config = RunConfig(config or {}, self._describe, self._shield)
         """The run's settings; `run.config.update(...)` adds to them."""
         self._metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._names = Names()
+        self._arguments = Arguments(self._tally)
         self._closed = False
         self._closing = threading.RLock()
         self._unfinished: str | None = None
         """Why the run has failed if it is open when the process exits, as during a call of `learn`."""
-        self._n_described = 0
-        self._training_thread: int | None = None
-        self._watch = ends.watch(_Ends(self))
+        self._watch = ends.watch(lambda reason: self._end("stopped", reason, ends.SIGNAL_TIMEOUT_S))
         self._background.start()
         atexit.register(self._at_exit)
         # A process of multiprocessing that was forked ends without the functions of atexit.
@@ -200,7 +187,7 @@ class ExternalRun:
             pass_on(error)
         n_left = len(values) if type(values) is dict else 1
         try:
-            pairs = self._pairs(values)
+            pairs = self._arguments.pairs(values)
             n_left = len(pairs)
             for n_counted in self._log(pairs, agent_steps, frames):
                 n_left -= n_counted
@@ -214,13 +201,7 @@ class ExternalRun:
             yield len(pairs)
             return
         steps = self._steps("agent_steps", agent_steps)
-        n_frames = None
-        if frames is not None:
-            n_frames, kind = as_steps(frames)
-            if kind:
-                self._tally.change(
-                    f"frames that are {kind}: they are set to whole or agent steps", shown(frames)
-                )
+        n_frames = None if frames is None else self._arguments.frames(frames)
         metrics, logged = [], []
         for name, value in pairs:
             number, kind = as_number(value)
@@ -230,7 +211,7 @@ class ExternalRun:
                 continue
             if kind:
                 self._tally.change(f"{kind}: it is logged as infinite", shown(name))
-            metrics.append(self._metric(name))
+            metrics.append(self._arguments.metric(name))
             logged.append(number)
         for first in range(0, len(logged), _ROWS_PER_ENTRY):
             part = slice(first, first + _ROWS_PER_ENTRY)
@@ -248,7 +229,6 @@ class ExternalRun:
             self._agent_steps = steps
         if frames and steps:
             self._frames_per_step = frames / steps
-        self._training_thread = get_ident()
         wall_time_s = time.monotonic() - self._started_at
         self._background.add(Points(steps, frames, wall_time_s, metrics, logged), len(logged))
 
@@ -312,7 +292,6 @@ class ExternalRun:
             at = max(self._episode_steps, self._agent_steps)
         if at > self._agent_steps:
             self._agent_steps = at
-        self._training_thread = get_ident()
         frames = None
         if self._frames_per_step is not None:
             frames = min(round(at * self._frames_per_step), MAX_STEPS)
@@ -372,7 +351,7 @@ class ExternalRun:
         with self._shield(1):
             steps = self._agent_steps if agent_steps is None else self._steps("agent_steps", agent_steps)
             self._add_file(
-                "video", lambda: video_of(path_or_frames, self._fps(fps), self._tally.change), steps
+                "video", lambda: video_of(path_or_frames, self._arguments.fps(fps), self._tally.change), steps
             )
 
     def checkpoint(
@@ -394,13 +373,7 @@ class ExternalRun:
         """
         with self._shield(1):
             steps = self._agent_steps if agent_steps is None else self._steps("agent_steps", agent_steps)
-            value = None
-            if score is not None:
-                value, kind = as_number(score)
-                if value is None or value - value != 0:
-                    kind = kind or "not finite"
-                    self._tally.change(f"a score that is {kind}: the file is stored without it", shown(score))
-                    value = None
+            value = None if score is None else self._arguments.score(score)
             self._add_file("checkpoint", lambda: checkpoint_of(path, value), steps)
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
@@ -415,14 +388,13 @@ class ExternalRun:
         What cannot be sent stays in the spool for `callboard.sync()`.
 
         Args:
-            state: `finished`, `failed` or `stopped`; default: `stopped` after Ctrl-C, SIGTERM or SIGHUP,
-                `failed` if an exception has ended the thread that has trained, else `finished`.
+            state: `finished`, `failed` or `stopped`; default: `stopped` after SIGTERM, else `finished`.
             reason: a line for the run's page.
             timeout_s: how long to wait for the server at most.
         """
         if self._closed:
             return
-        seen, seen_reason = ends.outcome_now(self._watch)
+        seen, seen_reason = ends.outcome()
         if state is None:
             state, reason = seen, seen_reason if reason is None else reason
         elif type(state) is not str or state not in ("finished", "failed", "stopped"):
@@ -451,7 +423,7 @@ class ExternalRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close in the state that the exception means."""
-        self._end(*ends.outcome_now(self._watch, error), CLOSE_TIMEOUT_S)
+        self._end(*ends.outcome(error), CLOSE_TIMEOUT_S)
 
     def __reduce__(self) -> Any:
         """Refuse to be sent to another process.
@@ -472,7 +444,6 @@ class ExternalRun:
         elif len(dumps(fields)) > MAX_REQUEST_BYTES:
             raise ValueError(f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON")
         else:
-            self._n_described += 1
             self._background.add(Description(fields), 1)
 
     def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
@@ -493,43 +464,9 @@ class ExternalRun:
             return
         self._agent_steps = max(self._agent_steps, agent_steps)
 
-    def _pairs(self, values: Any) -> list[tuple[Any, Any]]:
-        """The names and values of a call; what cannot be read is counted."""
-        pairs: list[tuple[Any, Any]] = []
-        try:
-            if isinstance(values, Mapping):
-                pairs.extend(pairs_of(values))  # up to an exception
-            else:
-                example = 'log a mapping, such as {"loss/policy": 0.1}'
-                self._tally.drop(1, f"values that are no mapping: {kind_of(values)}", example)
-        except Exception as error:
-            pass_on(error)
-            n_left = len(values) - len(pairs) if type(values) is dict else 1
-            self._tally.drop(n_left, f"a mapping that cannot be read: {kind_of(error)}")
-        return pairs
-
     def _steps(self, argument: str, value: Any) -> int:
         """Agent steps; the most that were logged if they cannot be read."""
-        steps, kind = as_steps(value)
-        if kind:
-            used = "the latest ones are used" if steps is None else "they are cut to whole ones"
-            self._tally.change(f"{argument} that are {kind}: {used}", shown(value))
-        return self._agent_steps if steps is None else steps
-
-    def _metric(self, name: Any) -> str:
-        metric = self._names.stored(name if type(name) in _NAMES else as_text(name))
-        if metric != name:
-            self._tally.change(
-                "a name that no metric can have: another one is used", f"{shown(name)}: {metric}"
-            )
-        return metric
-
-    def _fps(self, value: Any) -> float:
-        fps, _ = as_number(value)
-        if fps is None or not 0 < fps <= MAX_FPS:
-            self._tally.change(f"fps that are not above 0 and at most {MAX_FPS:g}: 30 is used", shown(value))
-            return DEFAULT_FPS
-        return fps
+        return self._arguments.steps(argument, value, self._agent_steps)
 
     @contextmanager
     def _shield(self, n_rows: int) -> Iterator[None]:
@@ -548,50 +485,13 @@ class ExternalRun:
         if error is None:
             self._at_exit()
         else:
-            self._end(*ends.outcome_now(self._watch, error), CLOSE_TIMEOUT_S)
+            self._end(*ends.outcome(error), CLOSE_TIMEOUT_S)
 
     def _at_exit(self) -> None:
         state, reason = ends.outcome_at_exit(self._watch)
         if state == "finished" and self._unfinished is not None:
             state, reason = "failed", self._unfinished
         self._end(state, reason, CLOSE_TIMEOUT_S)
-
-
-class _Ends:
-    """What the end of the process needs of a run."""
-
-    def __init__(self, run: ExternalRun) -> None:
-        self._run = run
-        self._n_errors = 0
-
-    def end_by_signal(self, reason: str) -> None:
-        """End the run as stopped."""
-        self._run._end("stopped", reason, ends.SIGNAL_TIMEOUT_S)
-
-    def add_error(self, message: str) -> None:
-        """Write a line into the run's log."""
-        self._n_errors += 1
-        self._run._background.add_line("error", message)
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that were logged, even if they were dropped, without the lines of `add_error`."""
-        return self._run._background.n_logged - self._n_errors
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything but settings was logged."""
-        return self.n_rows > self._run._n_described
-
-    @property
-    def training_thread(self) -> int | None:
-        """The last thread that has logged values or episodes."""
-        return self._run._training_thread
-
-    @property
-    def agent_steps(self) -> int:
-        """The most agent steps that were logged."""
-        return self._run.agent_steps
 
 
 def _seconds(value: Any) -> float:

@@ -4,16 +4,12 @@ A spool is a folder `<source>` with these files:
 
 - `run.json`: which run the batches belong to, or how to create it.
 - `lock`: locked while a process uses the spool; a crash leaves no stale lock.
-- `<n>.log`: segments of at most 8 MB. They consist of frames as the engine's event log has them: a length
-  (u32, little-endian), the CRC-32 of the payload (u32) and the payload, a JSON array. Here it is
-  `[kind, number of rows, [row, ...]]`; of points it has series, each of whose values is a row. A crash can
-  only tear the last frame, and a reader stops before it.
-- `<segment>-<offset>-<row>-<number of rows>.damaged`: bytes of a segment that a failure of the disk or of the
-  power has damaged. What is behind them is sent.
+- `<n>.log`: segments of at most 8 MB, of frames (`frames`) with the payload `[kind, number of rows, [row,
+  ...]]`; of points it has series, each of whose values is a row. A crash can only tear the last frame, and a
+  reader stops before it. A segment that a failure of the disk or of the power has damaged is cut at its first
+  bad frame, and all that was written from there on is set aside.
 - `<upload>.file`: a file that a frame of the kind `checkpoint` or `video` names, until it is sent.
-- `refused.log`: what the server has refused, in frames of `[reason, place, kind, number of rows,
-  [row, ...]]`, and `refused.json`: why the server accepts nothing at all of what is still in the segments.
-  They are kept until a user discards them.
+- What is set aside (`set_aside`).
 - `request.json`: the sequence number of the request that is being sent, and the part of the segments that it
   contains. It is written before the request is sent. After a crash of the process exactly the same request
   is sent again, and the server stores a sequence number of a source only once.
@@ -25,21 +21,40 @@ import errno
 import fcntl
 import json
 import os
-import re
 import secrets
 import shutil
-import struct
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
+from callboard.frames import (
+    MAX_FRAME_BYTES,
+    Damage,
+    Frame,
+    Position,
+    frame_at,
+    framed,
+    open_to_append,
+    path_of,
+    paths_in,
+    segments_of,
+    size_of,
+)
 from callboard.limits import MAX_EPISODES, MAX_LINES, MAX_POINTS
+from callboard.manifest import (
+    Manifest,
+    SpoolUnavailable,
+    SpoolUnreadable,
+    is_passing,
+    read_manifest,
+    take_lock,
+)
 from callboard.rows import part_of
+from callboard.set_aside import SetAside, replace_json
 from callboard.transport import spool_root
 
 if TYPE_CHECKING:
@@ -48,10 +63,7 @@ if TYPE_CHECKING:
 MAX_SPOOL_BYTES = 2 * 2**30
 """Maximum size of a process's spool. What is logged while it is full waits in memory, as far as
 that has room."""
-
 SEGMENT_BYTES = 8 * 2**20
-MAX_FRAME_BYTES = 8 * 2**20
-
 MAX_REQUEST_BYTES = 990_000
 """Maximum size of a request's rows: proxies let requests of less than 1,000,000 bytes pass."""
 MAX_REQUEST_ROWS = {
@@ -64,19 +76,9 @@ MAX_REQUEST_ROWS = {
     "video": 1,
 }
 """Maximum number of rows of a request, by kind. A kind's frames are joined up to this number."""
-
 FILE_KINDS = frozenset({"checkpoint", "video"})
 """Kinds of frames that name a file."""
 
-DAMAGED = "it is damaged, by the disk or a loss of power"
-"""Reason why a part of a spool is set aside."""
-
-_HEADER = struct.Struct("<II")
-_MIN_PAYLOAD_BYTES = 2
-_HEAD = re.compile(rb'\["[a-z]+",([0-9]{1,7})')
-"""Begin of a payload, with its number of rows."""
-_MAX_DAMAGED_ROWS = 10_000
-"""Maximum number of rows that a damaged frame is taken to have."""
 _ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -84,33 +86,6 @@ def new_ulid() -> str:
     """A ULID: 26 characters that sort by creation time."""
     number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
     return "".join(_ULID_DIGITS[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """Which run a spool belongs to."""
-
-    source: str
-    """Id of the stream of rows: the server takes each of its sequence numbers once."""
-    url: str
-    run: str | None
-    """None until the server has created the run."""
-    create: dict[str, Any] | None
-    """Body of the request that creates the run."""
-    name: str
-    """Name of the run in messages."""
-    rewind_to: int | None = None
-    """Agent steps after which the run's points are to be set aside, before anything is sent."""
-
-
-@dataclass(frozen=True, order=True)
-class Position:
-    """A place in the segments."""
-
-    segment: int = 1
-    offset: int = 0
-    row: int = 0
-    """Rows of the frame that come before it, if the frame is too large for one request."""
 
 
 @dataclass(frozen=True)
@@ -128,26 +103,6 @@ class Request:
     """Frames whose last row it has; 0 for a part of one that the next request continues."""
 
 
-_PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE}
-"""Errors of the machine that may pass, whatever is in the spool."""
-
-
-class SpoolUnreadable(Exception):
-    """A spool whose run or state is unknown: nothing of it can be sent."""
-
-
-class SpoolUnavailable(SpoolUnreadable):
-    """A spool that cannot be locked or read at present: it may be whole, and a script may use it."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """What is set aside, and why: the server has refused it, or it is damaged."""
-
-    reason: str
-    n_rows: int
-
-
 class Spool:
     """A spool that this process has locked. One thread may append while another one reads."""
 
@@ -156,19 +111,18 @@ class Spool:
         self.manifest = manifest
         self._lock = lock
         self._mutex = threading.RLock()
-        segments = _numbers(folder.iterdir())  # raises: a segment that is not listed would not be sent
-        self._n_bytes = sum(_path(folder, segment).stat().st_size for segment in segments)
+        segments = segments_of(folder.iterdir())  # raises: a segment that is not listed would not be sent
+        self._n_bytes = sum(path_of(folder, segment).stat().st_size for segment in segments)
         self._files = {path.stem: path.stat().st_size for path in folder.glob("*.file")}
         self._n_bytes += sum(self._files.values())
-        self._n_bytes += sum(map(_size, folder.glob("*.damaged")))
+        self._set_aside = SetAside(folder)
         self._newest = segments[-1] if segments else 1
-        self._end = Position(self._newest, _size(_path(folder, self._newest)))
+        self._end = Position(self._newest, size_of(path_of(folder, self._newest)))
         """Where the frames end. Those of this process are complete; the last earlier one may be torn."""
         self._n_damaged_rows = 0
         self._n_waiting = 0
         self._n_waiting_rows = 0
         self._request_bytes = MAX_REQUEST_BYTES
-        self._n_bytes += _size(folder / "refused.log")
         self._file: int | None = None
         self._next = Position(segments[0] if segments else 1)
         self._sequence = 1
@@ -216,40 +170,22 @@ class Spool:
             SpoolUnreadable: nothing of it can be sent, until a user fixes the cause or discards it.
             SpoolUnavailable: a subclass; it cannot be locked or read at present, and must not be discarded.
         """
-        try:
-            lock = (folder / "lock").open("r+")
-        except OSError as error:
-            if not _segments(folder):
-                return None
-            cause = f"its lock cannot be opened: {error.strerror}"
-            if error.errno in _PASSING:
-                raise SpoolUnavailable(cause) from None
-            if isinstance(error, FileNotFoundError):
-                cause = f"its lock is missing: if no script uses it, create an empty file {folder / 'lock'}"
-            raise SpoolUnreadable(cause) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
+        lock = take_lock(folder)
+        if lock is None:
             return None
-        except OSError as error:
-            lock.close()
-            if not _segments(folder):
-                return None
-            raise SpoolUnavailable(f"it cannot be locked: {error.strerror}") from None
         try:
-            return cls(folder, lock, _read_manifest(folder))
+            return cls(folder, lock, read_manifest(folder))
         except (OSError, ValueError, TypeError, KeyError) as error:
             lock.close()
-            if not _segments(folder):  # a script begins or ends
+            if not segments_of(paths_in(folder)):  # a script begins or ends
                 return None
-            if isinstance(error, OSError) and error.errno in _PASSING:
+            if is_passing(error):
                 raise SpoolUnavailable(f"it cannot be read at present: {error}") from None
             raise SpoolUnreadable(f"its run.json or request.json cannot be read: {error}") from None
 
     def set_manifest(self, manifest: Manifest) -> None:
         """Store which run this spool belongs to."""
-        _replace(self.folder / "run.json", asdict(manifest), is_durable=True)
+        replace_json(self.folder / "run.json", asdict(manifest), is_durable=True)
         self.manifest = manifest
 
     @property
@@ -261,6 +197,10 @@ class Spool:
     def n_waiting_rows(self) -> int:
         """Rows of the frames that `n_waiting` counts."""
         return self._n_waiting_rows
+
+    @property
+    def _n_total_bytes(self) -> int:
+        return self._n_bytes + self._set_aside.n_bytes
 
     def append(self, kind: str, n_rows: int, rows: bytes) -> None:
         """Write a frame.
@@ -274,14 +214,14 @@ class Spool:
             OSError: the disk or the spool is full; nothing was written.
         """
         payload = b'["%s",%d,%s]' % (kind.encode(), n_rows, rows)
-        frame = _framed(payload)
-        if len(payload) > MAX_FRAME_BYTES or self._n_bytes + len(frame) > MAX_SPOOL_BYTES:
+        frame = framed(payload)
+        if len(payload) > MAX_FRAME_BYTES or self._n_total_bytes + len(frame) > MAX_SPOOL_BYTES:
             raise OSError(errno.ENOSPC, f"the spool {self.folder} is full, or the frame too large")
         if self._file is None:
-            self._file = _open(_path(self.folder, self._newest))
+            self._file = open_to_append(path_of(self.folder, self._newest))
         start = os.lseek(self._file, 0, os.SEEK_END)
         if start and start + len(frame) > SEGMENT_BYTES:
-            following = _open(_path(self.folder, self._newest + 1))
+            following = open_to_append(path_of(self.folder, self._newest + 1))
             os.close(self._file)
             self._file, start = following, 0
             self._newest += 1
@@ -308,7 +248,7 @@ class Spool:
         with self._mutex:
             # Half of it stays free for points.
             n_file_bytes = sum(self._files.values()) + n_bytes
-            if max(2 * n_file_bytes, self._n_bytes + n_bytes) > MAX_SPOOL_BYTES:
+            if max(2 * n_file_bytes, self._n_total_bytes + n_bytes) > MAX_SPOOL_BYTES:
                 raise OSError(errno.ENOSPC, f"the spool {self.folder} is full")
             self._n_bytes += n_bytes
             self._files[upload] = n_bytes
@@ -333,7 +273,7 @@ class Spool:
     def next(self) -> Request | None:
         """The oldest request that is not confirmed, the same until `confirm` or `halve`; None without one.
 
-        Damaged frames are set aside.
+        From a damaged frame on, everything is set aside.
 
         Raises:
             OSError: the disk is full.
@@ -352,12 +292,7 @@ class Spool:
         # process started must be the same again: it has the frames up to its recorded end.
         while n_frames and (self._pending is None or end < self._pending):
             following = self._frame(end)
-            if isinstance(following, _Damage) and self._pending is not None:
-                # The rest keeps that request's number: if the server has it, nothing is lost or stored twice.
-                self._set_aside(following)
-                end = following.end
-                continue
-            if not isinstance(following, _Frame) or following.kind != kind:
+            if not isinstance(following, Frame) or following.kind != kind:
                 break
             too_many = n_rows + following.n_rows > MAX_REQUEST_ROWS[kind]
             too_large = n_bytes + len(following.rows) > self._request_bytes
@@ -370,46 +305,44 @@ class Spool:
         self._pending = end
         return Request(kind, self._sequence, n_rows, b"[" + b",".join(parts) + b"]", begin, end, n_frames)
 
-    def _first_frame(self) -> _Frame | None:
-        """The first frame that is not confirmed; those before it that are damaged are set aside."""
+    def _first_frame(self) -> Frame | None:
+        """The first frame that is not confirmed; if it is damaged, everything up to now is set aside."""
         first = self._frame(self._next)
-        while isinstance(first, _Damage):
-            self._set_aside(first)
-            self._next = first.end
-            if self._pending is not None and first.end >= self._pending:
+        if isinstance(first, Damage):
+            end = self._end
+            self._n_damaged_rows += self._set_aside.keep_damaged(first.begin, end)
+            if self._pending is not None:
                 # Whether the server has stored that request is unknown. It refuses a number that is too high,
                 # and names the next one.
                 self._pending = None
                 self._sequence += 1
-            first = self._frame(self._next)
+            self._next = end
+            self._record(None)
+            self._delete_segments(first.begin.segment, end.segment)
+            first = self._frame(end)
         if first is None:
             with self._mutex:
                 # Read again under the mutex: if nothing was appended in the meantime, what still counts as
                 # waiting was damaged.
                 if self._n_waiting and self._frame(self._next) is None:
                     self._n_waiting = self._n_waiting_rows = 0
-        return first
+        return first if isinstance(first, Frame) else None
 
-    def _set_aside(self, damage: _Damage) -> None:
-        begin = damage.begin
-        name = f"{begin.segment:08d}-{begin.offset}-{begin.row}-{damage.n_rows}.damaged"
-        path = self.folder / name
-        if path.exists():
-            return
-        content = _bytes_of(_path(self.folder, begin.segment), begin.offset, damage.end.offset)
-        new = path.with_suffix(".new")
-        new.write_bytes(content)
-        new.replace(path)
-        with self._mutex:
-            self._n_bytes += len(content)
-        self._n_damaged_rows += damage.n_rows
+    def _delete_segments(self, first: int, end: int) -> None:
+        for segment in range(first, end):
+            path = path_of(self.folder, segment)
+            with suppress(OSError):
+                n_bytes = path.stat().st_size
+                path.unlink()
+                with self._mutex:
+                    self._n_bytes -= n_bytes
 
     def take_damaged(self) -> int:
         """How many rows were set aside since the last call because they are damaged; an estimate."""
         n_rows, self._n_damaged_rows = self._n_damaged_rows, 0
         return n_rows
 
-    def _n_fitting(self, frame: _Frame) -> int:
+    def _n_fitting(self, frame: Frame) -> int:
         """How many rows of a frame, at least one, the next request has room for."""
         if self._pending is not None:
             inside = replace(self._pending, row=0) == replace(frame.begin, row=0)
@@ -440,13 +373,7 @@ class Spool:
         self._request_bytes = min(MAX_REQUEST_BYTES, self._request_bytes + self._request_bytes // 8 + 1)
         with suppress(OSError):  # the server knows a request that is sent again
             self._record(None)
-        for segment in range(request.begin.segment, request.end.segment):
-            path = _path(self.folder, segment)
-            with suppress(OSError):
-                n_bytes = path.stat().st_size
-                path.unlink()
-                with self._mutex:
-                    self._n_bytes -= n_bytes
+        self._delete_segments(request.begin.segment, request.end.segment)
         if upload is not None:
             self.remove_file(upload)
         # Last: a caller that waits until nothing is waiting finds deleted what is stored.
@@ -460,22 +387,7 @@ class Spool:
         Raises:
             OSError: the disk is full; nothing has changed.
         """
-        begin = request.begin
-        place = [begin.segment, begin.offset, begin.row]
-        head = json.dumps([reason, place, request.kind, request.n_rows]).encode()
-        refused = list(_refused(self.folder))
-        if not refused or refused[-1][1] != place:  # else a process has died before it confirmed
-            frame = _framed(head[:-1] + b"," + request.rows + b"]")
-            file = _open(self.folder / "refused.log")
-            try:
-                start = os.lseek(file, 0, os.SEEK_END)
-                if os.write(file, frame) != len(frame):
-                    os.ftruncate(file, start)
-                    raise OSError(errno.ENOSPC, "no space is left on the spool's disk")
-            finally:
-                os.close(file)
-            with self._mutex:
-                self._n_bytes += len(frame)
+        self._set_aside.refuse(reason, request.begin, request.kind, request.n_rows, request.rows)
         self.confirm(request, stored=False)
 
     def refuse_all(self, reason: str) -> None:
@@ -484,52 +396,38 @@ class Spool:
         Raises:
             OSError: the disk is full; nothing has changed.
         """
-        _replace(self.folder / "refused.json", {"reason": reason})
+        self._set_aside.refuse_all(reason)
 
     @property
     def is_refused(self) -> bool:
         """Whether the server accepts nothing of what is not confirmed."""
-        return (self.folder / "refused.json").exists()
+        return self._set_aside.is_refused
 
-    def refusals(self) -> list[Refusal]:
-        """What is set aside, by reason."""
-        n_rows: dict[str, int] = {}
-        for reason, _, _, n, _ in _refused(self.folder):
-            n_rows[reason] = n_rows.get(reason, 0) + n
+    def refusals(self) -> dict[str, int]:
+        """How many rows are set aside, by reason."""
+        counts = self._set_aside.counts()
         if self.is_refused:
-            try:
-                reason = str(json.loads((self.folder / "refused.json").read_text("utf-8"))["reason"])
-            except (OSError, ValueError, KeyError, TypeError):
-                reason = "unknown"
-            at, n = self._next, 0
-            while (part := self._frame(at)) is not None:
-                at, n = part.end, n + part.n_rows
+            position, n = self._next, 0
+            while isinstance(frame := self._frame(position), Frame):
+                position, n = frame.end, n + frame.n_rows
             if n:
-                n_rows[reason] = n_rows.get(reason, 0) + n
-        for path in self.folder.glob("*.damaged"):
-            n_rows[DAMAGED] = n_rows.get(DAMAGED, 0) + int(path.stem.rpartition("-")[2])
-        return [Refusal(reason, n) for reason, n in n_rows.items()]
+                reason = self._set_aside.reason_of_all()
+                counts[reason] = counts.get(reason, 0) + n
+        return counts
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is waiting and nothing set aside."""
-        is_set_aside = (self.folder / "refused.log").exists() or any(self.folder.glob("*.damaged"))
-        return self._frame(self._next) is None and not is_set_aside
+        return self._frame(self._next) is None and self._set_aside.is_empty
 
     def discard(self) -> None:
         """Delete what is set aside: of a refused spool, the whole folder."""
         if self.is_refused:
             shutil.rmtree(self.folder, ignore_errors=True)
-        for _, _, kind, _, rows in _refused(self.folder):
-            if kind in FILE_KINDS:
-                self.remove_file(rows[0]["upload"])
-        with self._mutex:
-            self._n_bytes -= _size(self.folder / "refused.log")
-        (self.folder / "refused.log").unlink(missing_ok=True)
-        for path in self.folder.glob("*.damaged"):
-            with self._mutex:
-                self._n_bytes -= _size(path)
-            path.unlink(missing_ok=True)
+        for request in self._set_aside.requests():
+            if request.kind in FILE_KINDS:
+                self.remove_file(request.rows[0]["upload"])
+        self._set_aside.discard()
 
     def renumber(self, request: Request, sequence: int) -> Request:
         """The same request with the number that the server expects."""
@@ -541,13 +439,13 @@ class Spool:
         """The most agent steps of the points and episodes that are not confirmed: of the newest segment that
         has some, for they hardly ever decrease."""
         for segment in range(self._newest, self._next.segment - 1, -1):
-            at, latest = max(self._next, Position(segment)), 0
-            while at.segment == segment and (part := self._frame(at)) is not None:
-                if isinstance(part, _Frame) and part.kind in ("points", "episodes"):
+            position, latest = max(self._next, Position(segment)), 0
+            while position.segment == segment and isinstance(frame := self._frame(position), Frame):
+                if frame.kind in ("points", "episodes"):
                     # Of points, a list of each series.
-                    steps = [row["agent_steps"] for row in json.loads(part.rows)]
+                    steps = [row["agent_steps"] for row in json.loads(frame.rows)]
                     latest = max([latest, *(max(n) if isinstance(n, list) else n for n in steps)])
-                at = part.end
+                position = frame.end
             if latest:
                 return latest
         return 0
@@ -555,7 +453,7 @@ class Spool:
     def _record(self, end: Position | None) -> None:
         ends = None if end is None else asdict(end)
         record = {"sequence": self._sequence, "begin": asdict(self._next), "end": ends}
-        _replace(self.folder / "request.json", record)
+        replace_json(self.folder / "request.json", record)
 
     def close(self) -> None:
         """Unlock. What is not confirmed stays."""
@@ -571,9 +469,9 @@ class Spool:
         """
         if self.refusals():
             if not self.is_refused:
-                for segment in _segments(self.folder):
+                for segment in segments_of(paths_in(self.folder)):
                     with suppress(OSError):
-                        _path(self.folder, segment).unlink()
+                        path_of(self.folder, segment).unlink()
             self.close()
             return False
         self.remove()
@@ -581,41 +479,15 @@ class Spool:
 
     def remove(self) -> None:
         """Delete the folder and unlock."""
-        for path in _paths(self.folder):  # before the lock: nobody takes what is left for a damaged spool
+        for path in paths_in(self.folder):  # before the lock: nobody takes what is left for a damaged spool
             if path.name not in ("run.json", "lock"):
                 with suppress(OSError):
                     path.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
-    def _frame(self, position: Position) -> _Frame | _Damage | None:
-        """The frame at a place, or the rest of it; bytes there that are no frame, up to the next one; None at
-        the end, also before a frame that a crash has cut off."""
-        while True:
-            last = self._end  # before reading: what is before it is complete
-            path = _path(self.folder, position.segment)
-            payload = _read(path, position.offset)
-            if payload is not None:
-                head, n, rows = payload[:-1].split(b",", 2)
-                kind, n_rows = head[2:-1].decode(), int(n)
-                if position.row:
-                    rows, n_rows = part_of(kind, rows, position.row, n_rows), n_rows - position.row
-                end = Position(position.segment, position.offset + _HEADER.size + len(payload))
-                return _Frame(kind, n_rows, rows, position, end)
-            is_last = position.segment >= last.segment
-            n_bytes = _size(path)
-            if position.segment == last.segment:
-                n_bytes = min(n_bytes, last.offset)
-            if position.offset < n_bytes and position.segment <= last.segment:
-                content = _bytes_of(path, position.offset, n_bytes)
-                length = _find_frame(content)
-                if not (is_last and length == len(content) and _is_torn(content)):
-                    end = Position(position.segment, position.offset + length)
-                    n_rows = max(1, _n_rows_in(content[:length]) - position.row)
-                    return _Damage(position, end, n_rows)
-            if is_last:
-                return None
-            position = Position(position.segment + 1)
+    def _frame(self, position: Position) -> Frame | Damage | None:
+        return frame_at(self.folder, position, self._end)
 
     def _read_request(self) -> None:
         try:
@@ -625,168 +497,3 @@ class Spool:
             self._pending = None if record["end"] is None else Position(**record["end"])
         except FileNotFoundError:
             pass
-
-
-@dataclass(frozen=True)
-class _Damage:
-    """Bytes where a frame should be, up to the next frame or to the end of their segment."""
-
-    begin: Position
-    end: Position
-    n_rows: int
-    """As far as it can be read, and at least one."""
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """A frame, or the rest of one."""
-
-    kind: str
-    n_rows: int
-    rows: bytes
-    begin: Position
-    end: Position
-
-
-def _refused(folder: Path) -> Iterator[tuple[str, list[int], str, int, list[Any]]]:
-    """Reason, place, kind, number of rows and rows of each request that is set aside."""
-    path, offset = folder / "refused.log", 0
-    n_bytes = _size(path)
-    while offset < n_bytes:
-        payload = _read(path, offset)
-        if payload is None:
-            yield DAMAGED, [0, offset, 0], "damaged", 1, []
-            offset += _find_frame(_bytes_of(path, offset, n_bytes))
-            continue
-        offset += _HEADER.size + len(payload)
-        reason, place, kind, n_rows, rows = json.loads(payload)
-        yield reason, place, kind, n_rows, rows
-
-
-def count_rows(folder: Path) -> int:
-    """How many rows the segments of a folder have, sent or not, as far as they can be read."""
-    n_rows = 0
-    for segment in _segments(folder):
-        with suppress(OSError):
-            n_rows += _n_rows_in(_bytes_of(_path(folder, segment), 0, None))
-    return n_rows
-
-
-def run_at(folder: Path) -> str | None:
-    """The run that a spool belongs to, whether or not it can be opened; None if that cannot be read, or if
-    the run has not been created."""
-    try:
-        return _read_manifest(folder).run
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def _read_manifest(folder: Path) -> Manifest:
-    manifest = Manifest(**json.loads((folder / "run.json").read_text("utf-8")))
-    if not all(isinstance(text, str) for text in (manifest.source, manifest.url, manifest.name)):
-        raise ValueError("it has no source, address or name")
-    return manifest
-
-
-def _bytes_of(path: Path, begin: int, end: int | None) -> bytes:
-    with path.open("rb") as file:
-        file.seek(begin)
-        return file.read(-1 if end is None else end - begin)
-
-
-def _find_frame(content: bytes) -> int:
-    """Where the next intact frame begins in bytes that do not begin with one; their number if none does."""
-    at = content.find(b'["', _HEADER.size + 1)
-    while at >= 0:
-        length, crc = _HEADER.unpack_from(content, at - _HEADER.size)
-        is_inside = _MIN_PAYLOAD_BYTES <= length <= min(MAX_FRAME_BYTES, len(content) - at)
-        if is_inside and zlib.crc32(memoryview(content)[at : at + length]) == crc:
-            return at - _HEADER.size
-        at = content.find(b'["', at + 1)
-    return len(content)
-
-
-def _is_torn(content: bytes) -> bool:
-    """Whether bytes are the beginning of a frame that a crash has cut off."""
-    if len(content) < _HEADER.size:
-        return True
-    length, _ = _HEADER.unpack_from(content)
-    payload = content[_HEADER.size :]
-    is_longer = len(payload) < length <= MAX_FRAME_BYTES
-    return is_longer and b'["'.startswith(payload[:2]) and not payload.endswith(b"]]")
-
-
-def _n_rows_in(content: bytes) -> int:
-    """How many rows the frames have that begin in these bytes, intact or not."""
-    n_rows = 0
-    for head in _HEAD.finditer(content):
-        at = head.start() - _HEADER.size
-        if at < 0 or (  # at 0 the header itself may be what is damaged
-            at and not _MIN_PAYLOAD_BYTES <= _HEADER.unpack_from(content, at)[0] <= MAX_FRAME_BYTES
-        ):
-            continue
-        n_rows += min(int(head[1]), _MAX_DAMAGED_ROWS)
-    return n_rows
-
-
-def _framed(payload: bytes) -> bytes:
-    return _HEADER.pack(len(payload), zlib.crc32(payload)) + payload
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _path(folder: Path, segment: int) -> Path:
-    return folder / f"{segment:08d}.log"
-
-
-def _paths(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
-def _segments(folder: Path) -> list[int]:
-    return _numbers(_paths(folder))
-
-
-def _numbers(paths: Iterable[Path]) -> list[int]:
-    """The numbers of the segments among some files."""
-    return sorted(int(path.stem) for path in paths if path.suffix == ".log" and path.stem.isdecimal())
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-
-def _read(path: Path, offset: int) -> bytes | None:
-    """The payload of the frame at an offset; None unless it is complete and undamaged."""
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            header = file.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                return None
-            length, crc = _HEADER.unpack(header)
-            if not _MIN_PAYLOAD_BYTES <= length <= MAX_FRAME_BYTES:
-                return None
-            payload = file.read(length)
-    except FileNotFoundError:
-        return None
-    return payload if len(payload) == length and zlib.crc32(payload) == crc else None
-
-
-def _replace(path: Path, content: dict[str, Any], *, is_durable: bool = False) -> None:
-    """Write a small file so that a crash (if durable, a loss of power) leaves the old one or the new one."""
-    new = path.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(content))
-        if is_durable:
-            file.flush()
-            os.fsync(file.fileno())
-    new.replace(path)

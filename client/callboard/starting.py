@@ -33,9 +33,10 @@ from callboard.limits import (
     MAX_TAG,
     MAX_TAGS,
 )
+from callboard.manifest import Manifest
 from callboard.names import Names, is_storable
 from callboard.rows import dumps, items, run_id_of, seed_of, text
-from callboard.spool import MAX_REQUEST_BYTES, Manifest, Spool, new_ulid
+from callboard.spool import MAX_REQUEST_BYTES, Spool, new_ulid
 from callboard.syncing import waiting_steps
 from callboard.transport import Transport, find_server
 

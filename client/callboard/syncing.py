@@ -10,7 +10,8 @@ from pathlib import Path
 
 from callboard.delivery import Delivery, RunUnavailable
 from callboard.errors import NotConfigured, Unreachable
-from callboard.spool import Manifest, Spool, SpoolUnavailable, SpoolUnreadable, count_rows, run_at
+from callboard.manifest import Manifest, SpoolUnavailable, SpoolUnreadable, count_rows_in, run_at
+from callboard.spool import Spool
 from callboard.transport import Server, Transport, address_of, find_server, spool_root
 
 
@@ -159,7 +160,7 @@ def _spools(
             spool = Spool.open(path)
         except SpoolUnreadable as error:
             is_kept = isinstance(error, SpoolUnavailable)
-            unreadable.append(Refused(path.name, count_rows(path), str(error), path, is_kept))
+            unreadable.append(Refused(path.name, count_rows_in(path), str(error), path, is_kept))
             if not is_kept:
                 continue
             spool = None
@@ -175,7 +176,7 @@ def _run_of(spool: Spool) -> str:
 
 def _refused(spool: Spool) -> list[Refused]:
     return [
-        Refused(_run_of(spool), refusal.n_rows, refusal.reason, spool.folder) for refusal in spool.refusals()
+        Refused(_run_of(spool), n_rows, reason, spool.folder) for reason, n_rows in spool.refusals().items()
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import select
 
-from backend.db import Run, StudyCell
+from backend.db import ExperimentCell, Run
 from backend.db.engine import writing
 from backend.runs.runs import service as run_service
 from backend.specs.states import RunState
@@ -86,7 +86,7 @@ def test_study_is_extended_stopped_and_deleted_on_its_page(
     page.get_by_role("dialog").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("stopped on request")).to_be_visible()
     with writing(sqlite_service.engine) as session:
-        assert len(session.scalars(select(StudyCell)).all()) == 15
+        assert len(session.scalars(select(ExperimentCell)).all()) == 15
     page.get_by_role("button", name="More actions for").click()
     page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()

@@ -126,6 +126,25 @@ def test_time_waiting_for_processor_does_not_count_against_patience(
     until(lambda: _replaced(clock, starved, first))
 
 
+def test_restart_that_fails_is_tried_again(tmp_path: Path, clock: Clock) -> None:
+    logs = tmp_path / "logs"
+    child = ServiceProcess("sleeper", SLEEPS, environment={}, log_file=logs / "sleeper.log")
+    child.start()
+    first = child.pid
+    assert first is not None
+    logs.rename(tmp_path / "moved")
+    logs.touch()  # in the place of the folder: it cannot be created
+    os.kill(first, signal.SIGKILL)
+    until(lambda: child.pid is None)
+    clock.tend(child, 5)
+    assert child.pid is None
+    logs.unlink()
+    try:
+        until(lambda: _replaced(clock, child, first))
+    finally:
+        child.wait(0.0)
+
+
 def test_cpu_waits_s_grows_under_contention_and_is_empty_after_exit() -> None:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})  # its children share one processor

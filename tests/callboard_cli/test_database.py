@@ -86,7 +86,7 @@ def test_token_without_a_name_is_refused() -> None:
 
 @pytest.mark.parametrize("command", [["up"], ["web"], ["worker"], ["db", "upgrade"]])
 @pytest.mark.parametrize(
-    "revision", ["0009", *(pytest.param(revision, marks=pytest.mark.long) for revision in ("0023", "9999"))]
+    "revision", ["0009", *(pytest.param(revision, marks=pytest.mark.long) for revision in ("0162", "9999"))]
 )  # the first is that of version 0.1.0
 def test_home_of_another_schema_is_refused_in_one_line_and_left_as_it_is(
     tmp_path: Path, command: list[str], revision: str

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from backend.coordination.context import Context
 from backend.db.engine import reading
-from backend.experiments.studies import repository as studies
+from backend.experiments.experiments import repository as experiments
 from backend.fleet.hosts import repository as hosts
 from backend.runs.runs import repository as runs
 from backend.runs.runs.conditions import labels
@@ -84,7 +84,7 @@ def test_counts_rates_labels_and_studies_leave_the_demo_run_out(
         assert runs.count_by_state(session)[RunState.FINISHED] == 0
         assert hosts.recent_rates(session, [kind]) == {}
         assert labels(session) == {"group": [], "tag": []}
-        assert studies.finished_runs(session, [(*kind, 0)]) == {}
+        assert experiments.finished_runs(session, [(*kind, 0)]) == {}
 
 
 def test_demo_run_without_a_checkpoint_is_not_resumed(client: httpx.Client) -> None:

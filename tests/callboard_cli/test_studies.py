@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 from typer.testing import Result
 
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import reading
 from tests.support.service import RunningService
 from tests.support.waiting import until
@@ -40,7 +40,7 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
 
     def ended() -> bool:
         with reading(sqlite_service.engine) as session:
-            return session.get_one(Study, study_id).state == "finished"
+            return session.get_one(Experiment, study_id).state == "finished"
 
     until(ended)
     table = callboard("studies", "show", study_id).output
@@ -49,20 +49,27 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
     extended = callboard("studies", "extend", study_id, "--draws", "2", "--wait").output
     assert "finished: its runs have ended" in extended
     with reading(sqlite_service.engine) as session:
-        filled = session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study_id)).all()
+        filled = session.scalars(
+            select(ExperimentCell.run_id).where(ExperimentCell.experiment_id == study_id)
+        ).all()
         assert set(filled) == set(session.scalars(select(Run.id)))
         assert len(set(filled)) == 8
     sqlite_service.client.delete(f"/api/v1/runs/{filled[0]}").raise_for_status()
     assert "finished: its runs have ended" in callboard("studies", "retry", study_id, "--wait").output
     with reading(sqlite_service.engine) as session:
-        again = session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study_id)).all()
+        again = session.scalars(
+            select(ExperimentCell.run_id).where(ExperimentCell.experiment_id == study_id)
+        ).all()
         assert filled[0] not in again
         assert set(filled[1:]) < set(again) == set(session.scalars(select(Run.id)))
     assert study_id in callboard("studies", "list").output
     saved = Path(body).with_name("study.zip")
     assert callboard("studies", "export", study_id, "-o", str(saved)).output == f"{saved}\n"
     assert zipfile.is_zipfile(saved)
-    assert callboard("studies", "delete", study_id).exit_code == 0
+    assert f"{study_id} study two methods" in callboard("experiments", "list").output.replace("  ", " ")
+    assert callboard("experiments", "delete", study_id).exit_code == 0
+    missing = callboard("experiments", "show", study_id)
+    assert missing.output == f"callboard: sweep or study {study_id} does not exist or has been deleted\n"
 
 
 def test_item_is_estimated_started_and_stopped(callboard: Callboard) -> None:

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import select
 from typer.testing import Result
 
-from backend.db import Run, Sweep, SweepMember
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import reading
 from tests.support.service import RunningService
 from tests.support.waiting import until
@@ -23,7 +23,7 @@ NOTES = json.dumps({"step_s": 0, "score": "learning_rate"})
 
 def state_of(service: RunningService, sweep_id: str) -> str | None:
     with reading(service.engine) as session:
-        sweep = session.get(Sweep, sweep_id)
+        sweep = session.get(Experiment, sweep_id)
         return sweep.state if sweep else None
 
 
@@ -55,7 +55,8 @@ def test_sweep_is_raced_to_its_end_by_a_worker(
     assert (best["n"], shown["state_reason"]) == (3, "all other configurations are eliminated")
     assert shown["n_not_needed"] == 4
     with reading(sqlite_service.engine) as session:
-        started = [(member.configuration, member.seed) for member in session.scalars(select(SweepMember))]
+        with_run = select(ExperimentCell).where(ExperimentCell.run_id.is_not(None))
+        started = [(cell.arm, cell.seed) for cell in session.scalars(with_run)]
         assert sorted(started) == [(number, seed) for number in range(3) for seed in range(3)]
         assert len(session.scalars(select(Run)).all()) == 9
     table = callboard("sweeps", "show", sweep_id).output
@@ -90,7 +91,8 @@ def test_ranges_random_configurations_and_limits_are_sent(callboard: Callboard) 
     assert (spec["racing"], spec["budget"]["runs"], spec["max_seeds"]) == (None, 3, 2)
     assert spec["space"]["config.learning_rate"]["distribution"] == "log_uniform"
     assert sweep["runs"] == {"queued": 3}
-    stopped = json.loads(callboard("sweeps", "stop", sweep["id"], "--json").output)
+    assert callboard("experiments", "show", sweep["id"]).output.startswith("paac on CartPole-v1: running")
+    stopped = json.loads(callboard("experiments", "stop", sweep["id"], "--json").output)
     assert (stopped["state"], stopped["runs"]) == ("stopped", {"stopped": 3})
     again = callboard("sweeps", "extend", sweep["id"], "--configurations", "5", "--max-runs", "9", "--json")
     extended = json.loads(again.output)

@@ -94,7 +94,7 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     assert stored["spec"]["config"] == {
         "learning_rate": 0.1,
         "net.layers": [64, 64],
-        "device of mine": "builtins.object",
+        "device of mine": "<class 'object'>",
     }
     points = target.points(run.id)
     assert [float(row["value"]) for row in points["loss/policy"]] == [step / 4 for step in range(20)]
@@ -285,7 +285,7 @@ def test_checkpoint_survives_an_outage_and_a_server_that_loses_its_upload(
     complete = Uploads.complete
     lost: list[str] = []
 
-    def lose_first(self: Uploads, run_id: str, upload: str, size_bytes: int, sha256: str) -> Path:
+    def lose_first(self: Uploads, run_id: str, upload: str, size_bytes: int, sha256: str) -> Any:
         if not lost:
             lost.append(upload)
             self.remove(run_id, upload)

@@ -7,7 +7,6 @@ import errno
 import os
 import tempfile
 import zipfile
-from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +15,8 @@ import numpy as np
 import pytest
 
 import callboard
-from callboard.delivery import Delivery
-from callboard.errors import Unreachable
-from callboard.rows import Points, frames_of
-from callboard.spool import Manifest, Spool, _replace, new_ulid
-from callboard.transport import Transport, find_server
+from callboard.set_aside import replace_json
+from callboard.spool import Spool
 from tests.client.support import NOBODY, Target
 from tests.support.waiting import PATIENCE_S, until
 
@@ -75,26 +71,6 @@ def test_files_that_cannot_be_written_to_the_spool_are_dropped_and_counted(
     assert len(reported) == 2, "once for each reason"
     assert "the spool is full or cannot be written" in reported[0]
     assert "cannot be read" in reported[1]
-
-
-def test_file_whose_frame_cannot_be_written_is_dropped_counted_and_deleted(
-    tmp_path: Path, spools: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append = Spool.append
-
-    def fail(self: Spool, kind: str, n_rows: int, rows: bytes) -> None:
-        if kind == "checkpoint":
-            raise OSError(errno.EIO, "Input/output error")
-        append(self, kind, n_rows, rows)
-
-    monkeypatch.setattr(Spool, "append", fail)
-    path = tmp_path / "model.pt"
-    path.write_bytes(b"parameters")
-    with callboard.init(algorithm="a", environment="e", url=NOBODY, token="t") as run:
-        run.checkpoint(path)
-        until(lambda: run.n_dropped == 1)
-    assert list(spools.glob("*/*.log"))
-    assert not list(spools.glob("*/*.file"))
 
 
 @pytest.mark.service
@@ -152,9 +128,9 @@ def fill(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
     def fail(path: Path, content: dict[str, Any], *, is_durable: bool = False) -> None:
         if any(folder in path.parents for folder in folders):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        _replace(path, content, is_durable=is_durable)
+        replace_json(path, content, is_durable=is_durable)
 
-    monkeypatch.setattr("callboard.spool._replace", fail)
+    monkeypatch.setattr("callboard.spool.replace_json", fail)
 
 
 @pytest.mark.parametrize("full", [["home"], ["home", "temporary"]])
@@ -188,73 +164,3 @@ def test_init_without_any_folder_that_has_room_raises_with_what_to_do(
         callboard.init(algorithm="a", environment="e", url=NOBODY, token="t")
     assert str(error.value).count("No space left on device") == 3
     assert all([*folder.iterdir()] == [] for folder in disks.values()), "nothing of it remains"
-
-
-def test_spool_whose_manifest_cannot_be_written_leaves_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = tmp_path / "root"
-    fill(monkeypatch, root)
-    with pytest.raises(OSError, match="No space left on device"):
-        Spool.create(Manifest(new_ulid(), NOBODY, None, {}, "a e"), root)
-    assert list(root.iterdir()) == []
-
-
-@pytest.mark.service
-def test_run_whose_id_cannot_be_stored_at_init_is_created_once(
-    target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    set_manifest, failed = Spool.set_manifest, list[str | None]()
-
-    def fail_once(self: Spool, manifest: Manifest) -> None:
-        if manifest.run is not None and not failed:
-            failed.append(manifest.run)
-            raise OSError(errno.ENOSPC, "No space left on device")
-        set_manifest(self, manifest)
-
-    monkeypatch.setattr(Spool, "set_manifest", fail_once)
-    with callboard.init(algorithm="a", environment="e") as run:
-        run.log({"loss/policy": 1.0}, agent_steps=1)
-        assert run.flush(PATIENCE_S)
-        assert failed == [run.id]
-    [stored] = target.runs()
-    assert (stored["id"], stored["state"], run.n_dropped) == (run.id, "finished", 0)
-    assert len(target.points(run.id)["loss/policy"]) == 1
-    assert "its id and name cannot be stored: [Errno 28] No space left on device" in caplog.text
-
-
-@pytest.mark.service
-def test_run_whose_name_cannot_be_stored_is_resumed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    with callboard.init("first", algorithm="a", environment="e") as run:
-        pass
-
-    def fail(self: Spool, manifest: Manifest) -> None:
-        if manifest.name == "first":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        set_manifest(self, manifest)
-
-    set_manifest = Spool.set_manifest
-    monkeypatch.setattr(Spool, "set_manifest", fail)
-    with callboard.init(id=run.id) as resumed:
-        resumed.log({"loss/policy": 1.0}, agent_steps=1)
-    assert (resumed.id, resumed.n_dropped) == (run.id, 0)
-    assert len(target.points(run.id)["loss/policy"]) == 1
-
-
-@pytest.mark.service
-def test_spool_that_cannot_be_written_is_sent_later(target: Target, spools: Path) -> None:
-    create = {"origin": "external", "algorithm": "a", "environment": "e"}
-    spool = Spool.create(Manifest(new_ulid(), NOBODY, None, create, "a e"), spools)
-    spool.append(*next(frames_of([Points(5, None, 0.5, ("loss/policy",), [1.0])])))
-    with closing(spool), closing(Transport(find_server())) as transport:
-        delivery = Delivery(spool, transport, lambda reason, n_rows: None)
-        for name in ("run", "request"):
-            in_the_way = spool.folder / f"{name}.new"
-            in_the_way.mkdir()
-            with pytest.raises(Unreachable, match="spool cannot be written"):
-                delivery.send()
-            in_the_way.rmdir()
-        while delivery.send():
-            pass
-    [run] = target.runs()
-    assert len(target.points(run["id"])["loss/policy"]) == 1

@@ -16,15 +16,15 @@ from backend.fleet.jobs.service import MAX_TRIES
 from backend.fleet.storage import repository as storage_rows
 from backend.fleet.storage import service as storage
 from backend.platform.artifacts import thumbnail_file
-from backend.platform.errors import Conflict
+from backend.platform.errors import Conflict, TooMany
 from backend.replays.videos import repository as video_rows
 from backend.replays.videos import service as videos
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
-from backend.specs.retention import InstallationPolicy
 from backend.upkeep.backup import repository as backup_rows
 from backend.upkeep.retention import repository as retention_rows
 from backend.upkeep.retention import service as retention
+from backend.upkeep.retention.policy import InstallationPolicy
 from backend.upkeep.retention.removals import Policies
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S
@@ -61,6 +61,7 @@ def _send(context: Context, engine: Engine, folder: Path, content: bytes | None,
             wall_time_s=1.0,
             form=form,
             fps=3.0,
+            sent_by="a script",
         )
     return run
 
@@ -230,3 +231,21 @@ def test_job_logs_an_invalid_video_on_the_run(context: Context, engine: Engine, 
     assert "it is not an MP4" in (video.error or "")
     assert line.agent_steps == 70
     assert "cannot be shown: it is not an MP4" in line.message
+
+
+def test_videos_of_one_sender_that_wait_and_their_time_are_bounded(
+    context: Context, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(videos, "MAX_WAITING_OF_SENDER", 1)
+    _send(context, engine, tmp_path, None, "frames")
+    with reading(engine) as session:
+        videos.require_turn(session, "another")
+        with pytest.raises(TooMany, match="wait to be encoded"):
+            videos.require_turn(session, "a script")
+    _do(context, engine)
+    with reading(engine) as session:
+        videos.require_turn(session, "a script")
+    with writing(engine) as session:
+        session.execute(update(Job).values(took_s=videos.MAX_ENCODING_S_OF_DAY))
+        with pytest.raises(TooMany, match="2 hours today"):
+            videos.require_turn(session, "a script")

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from backend.access.audit import service as audit
 from backend.access.audit.requests import origin_of
-from backend.access.auth import login_limits, repository, service, tickets
+from backend.access.auth import known_browsers, login_limits, repository, service, tickets
 from backend.access.auth.passwords import hash_password, require_uncommon
 from backend.access.auth.schemas import (
     Account,
@@ -85,6 +85,7 @@ async def log_in(
     context.principal = principal
     log.info("login.succeeded", method="password", user=body.name, address=address_of(request))
     set_session_cookie(request, response, opened)
+    _set_browser_cookie(request, response, user)
     return _new_session(principal, opened)
 
 
@@ -137,6 +138,7 @@ async def change_password(
         if current is None:
             raise Unauthenticated("your account was deleted or its password was changed: log in again")
         service.set_password(session, current, password_hash)
+        _set_browser_cookie(request, response, current)
         return service.open_session(session, current, "password", browser_of(request))
 
     principal, opened = await run_in_threadpool(change)
@@ -236,15 +238,29 @@ def set_session_cookie(request: Request, response: Response, opened: SessionSecr
     )
 
 
+def _set_browser_cookie(request: Request, response: Response, user: User) -> None:
+    """Let the browser be known when it logs in again."""
+    response.set_cookie(
+        cookie_name(request, known_browsers.COOKIE),
+        known_browsers.cookie_of(user),
+        max_age=known_browsers.LIFETIME_S,
+        path="/api/v1/auth",
+        httponly=True,
+        samesite="strict",
+        secure=is_secure(request),
+    )
+
+
 async def _check_password(
     auth: AuthState, request: Request, name: str, check: Callable[[Session], User | None]
 ) -> User | None:
     """Check a password within the limits of logins, before a writing transaction starts: hashing takes too
     long to hold SQLite's write lock. Failures are logged and recorded in the audit trail."""
     network, address = network_of(request), address_of(request)
+    browser = request.cookies.get(cookie_name(request, known_browsers.COOKIE))
     try:
         user = await auth.logins.run(
-            network, partial(login_limits.check_within_limits, auth.db_engine, network, name, check)
+            network, partial(login_limits.check_within_limits, auth.db_engine, network, name, check, browser)
         )
     except TooMany:
         log.warning("login.refused", method="password", user=name, address=address)

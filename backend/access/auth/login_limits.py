@@ -1,13 +1,14 @@
 """Limits of logins: how many are checked at the same time, and how often a client may fail.
 
 Failures are counted in the database, before a password is checked: of many concurrent guesses, no more are
-tried than of consecutive ones. They count for a user name from one address, and for the address: a client
-cannot lock a user out of another address.
+tried than of consecutive ones. They count for a user name from one address, for the address, and for the name
+from all addresses. Those of a browser that has logged in as the user before count for it alone: guesses of
+others do not lock the user out there.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import sha256
@@ -17,6 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.access.auth import repository
+from backend.access.auth.known_browsers import is_known
 from backend.access.auth.passwords import MAX_HASHES
 from backend.db import User
 from backend.db.clock import database_now
@@ -27,6 +29,8 @@ FREE_FAILURES = 5
 """Failures of a name from one address before further logins have to wait."""
 FREE_ADDRESS_FAILURES = 50
 """Failures of all names from one address before further logins have to wait."""
+FREE_NAME_FAILURES = 20
+"""Failures of a name from all addresses before further logins have to wait."""
 FIRST_WAIT_S = 5.0
 """First wait; it doubles with each further failure."""
 MAX_WAIT_S = 300.0
@@ -83,7 +87,11 @@ class LoginPool:
 
 
 def check_within_limits(
-    db_engine: Engine, address: str, name: str, check: Callable[[Session], User | None]
+    db_engine: Engine,
+    address: str,
+    name: str,
+    check: Callable[[Session], User | None],
+    browser: str | None = None,
 ) -> User | None:
     """Check a password, if the client may try.
 
@@ -92,12 +100,21 @@ def check_within_limits(
         address: `network_of` the client.
         name: name of the user.
         check: returns the user if the password is right.
+        browser: the cookie by which the browser may be known.
 
     Raises:
         TooMany: the client has to wait.
     """
     with writing(db_engine) as session:
-        free = {_key(address): FREE_ADDRESS_FAILURES, _key(address, name): FREE_FAILURES}
+        own = _key("name and address", name, address)
+        free = {
+            own: FREE_FAILURES,
+            _key("address", address): FREE_ADDRESS_FAILURES,
+            _key("name", name): FREE_NAME_FAILURES,
+        }
+        if browser is not None and is_known(browser, repository.user_by_name(session, name)):
+            own = _key("browser", browser)
+            free = {own: FREE_FAILURES}
         wait_s = _reserve(session, free)
     if wait_s > 0:
         raise TooMany("too many failed logins: wait before you try again", wait_s)
@@ -105,7 +122,7 @@ def check_within_limits(
         user = check(session)
     if user is not None:
         with writing(db_engine) as session:
-            _forgive(session, address, name)
+            _forgive(session, own, list(free))
     return user
 
 
@@ -152,13 +169,12 @@ def _reserve(session: Session, free: dict[str, int]) -> float:
     return 0.0
 
 
-def _forgive(session: Session, address: str, name: str) -> None:
-    """Forget the failures of a name after a successful login, and this attempt for the address."""
-    of_address, of_name = repository.lock_login_limits(session, [_key(address), _key(address, name)])
+def _forgive(session: Session, own: str, keys: Sequence[str]) -> None:
+    """Take back an attempt that was successful, and forget all failures of its own key."""
     now = database_now(session)
-    of_address.failures = max(0, of_address.failures - 1)
-    of_address.blocked_until = of_name.blocked_until = now
-    of_name.failures, of_name.expires_at = 0, now
+    for limit in repository.lock_login_limits(session, keys):
+        limit.failures = 0 if limit.key == own else max(0, limit.failures - 1)
+        limit.blocked_until = now
 
 
 def _key(*parts: str) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from backend.db import Study
+from backend.db import Experiment
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.study import StudySpec
 
 
-def environments_of(study: Study) -> dict[str, Environment]:
+def environments_of(study: Experiment) -> dict[str, Environment]:
     """The environments of a stored study, by id; its hosts described the custom ones."""
     custom = study.spec.get("custom") or {}
     described = {

@@ -1,4 +1,4 @@
-"""What figures and the planner read of a study's cells and of their runs."""
+"""What figures and the planner read of an experiment's cells and of their runs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from backend.db import Attempt, Evaluation, LiveSettings, Run, Series, Study, StudyCell
+from backend.db import Attempt, Evaluation, Experiment, ExperimentCell, LiveSettings, Run, Series
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.rows import CellRow
 from backend.specs.states import RunState
@@ -16,24 +16,24 @@ from backend.statistics.members import EvaluationScore
 
 T = TypeVar("T")
 
-IS_STARTED = or_(StudyCell.started, (Study.state != "running") & StudyCell.run_id.is_not(None))
-"""Whether a cell no longer waits. In an ended study nothing does, and a run that was to go on stays as it
-ended; if the study continues, it waits again."""
+IS_STARTED = or_(ExperimentCell.started, (Experiment.state != "running") & ExperimentCell.run_id.is_not(None))
+"""Whether a cell no longer waits. In an ended experiment nothing does, and a run that was to go on stays
+as it ended; if the experiment continues, it waits again."""
 _CHUNK = 500
 """Values of one IN, which databases bound."""
 
 
-def rows(session: Session, study_id: str) -> list[CellRow]:
+def rows(session: Session, row_id: str) -> list[CellRow]:
     """Every cell with its run's state, by number."""
     query = (
         select(
-            StudyCell.number,
-            StudyCell.arm,
-            StudyCell.environment,
-            StudyCell.draw,
+            ExperimentCell.number,
+            ExperimentCell.arm,
+            ExperimentCell.environment,
+            ExperimentCell.draw,
             IS_STARTED,
-            StudyCell.reused,
-            StudyCell.error,
+            ExperimentCell.reused,
+            ExperimentCell.error,
             Run.id,
             Run.state,
             Run.score,
@@ -42,12 +42,12 @@ def rows(session: Session, study_id: str) -> list[CellRow]:
             Run.wall_time_s,
             Run.revision,
         )
-        .join(Study, Study.id == StudyCell.study_id)
-        .outerjoin(Run, Run.id == StudyCell.run_id)
-        .where(StudyCell.study_id == study_id)
-        .order_by(StudyCell.number)
+        .join(Experiment, Experiment.id == ExperimentCell.experiment_id)
+        .outerjoin(Run, Run.id == ExperimentCell.run_id)
+        .where(ExperimentCell.experiment_id == row_id)
+        .order_by(ExperimentCell.number)
     )
-    changed = changed_runs(session, [study_id])
+    changed = changed_runs(session, [row_id])
     return [
         CellRow(
             *row[:8],
@@ -63,33 +63,42 @@ def rows(session: Session, study_id: str) -> list[CellRow]:
     ]
 
 
-def changed_runs(session: Session, study_ids: Collection[str]) -> set[str]:
-    """Runs of studies that do not train as planned: resumed with another limit, or changed live."""
-    return {run_id for _, run_id, _ in changed_cells(session, study_ids)}
+def changed_runs(session: Session, row_ids: Collection[str]) -> set[str]:
+    """Runs of experiments that do not train as planned: resumed with another limit, or changed live."""
+    return {run_id for _, run_id, _ in changed_cells(session, row_ids)}
 
 
-def changed_cells(session: Session, study_ids: Collection[str]) -> list[tuple[str, str, str]]:
-    """Study, id and state of each of their changed runs."""
+def changed_cells(session: Session, row_ids: Collection[str]) -> list[tuple[str, str, str]]:
+    """Experiment, id and state of each of their changed runs."""
     changed_live = select(LiveSettings.run_id).where(LiveSettings.agent_steps.is_not(None))
     query = (
-        select(StudyCell.study_id, Run.id, Run.state, Run.spec, StudyCell.key, Run.id.in_(changed_live))
-        .join(StudyCell, StudyCell.run_id == Run.id)
-        .where(StudyCell.study_id.in_(study_ids), or_(Run.attempt > 1, Run.id.in_(changed_live)))
+        select(
+            ExperimentCell.experiment_id,
+            Run.id,
+            Run.state,
+            Run.spec,
+            ExperimentCell.key,
+            Run.id.in_(changed_live),
+        )
+        .join(ExperimentCell, ExperimentCell.run_id == Run.id)
+        .where(ExperimentCell.experiment_id.in_(row_ids), or_(Run.attempt > 1, Run.id.in_(changed_live)))
     )
     return [
-        (study_id, run_id, state)
-        for study_id, run_id, state, spec, key, is_live in session.execute(query)
+        (row_id, run_id, state)
+        for row_id, run_id, state, spec, key, is_live in session.execute(query)
         if is_live or key_of_stored(spec) != key
     ]
 
 
-def settings(session: Session, study_id: str) -> dict[int, dict[str, Any]]:
-    """The random settings of each cell, by number."""
-    query = select(StudyCell.number, StudyCell.settings).where(StudyCell.study_id == study_id)
+def settings(session: Session, row_id: str) -> dict[int, dict[str, Any]]:
+    """What varies in each cell, by number."""
+    query = select(ExperimentCell.number, ExperimentCell.settings).where(
+        ExperimentCell.experiment_id == row_id
+    )
     return dict(session.execute(query).all())
 
 
-def evaluations(session: Session, study_id: str) -> dict[str, list[EvaluationScore]]:
+def evaluations(session: Session, row_id: str) -> dict[str, list[EvaluationScore]]:
     """The evaluations of each run by its own engine, in their order."""
     query = (
         select(
@@ -99,9 +108,9 @@ def evaluations(session: Session, study_id: str) -> dict[str, list[EvaluationSco
             Evaluation.mean_return,
             Evaluation.n_episodes,
         )
-        .join(StudyCell, StudyCell.run_id == Evaluation.run_id)
+        .join(ExperimentCell, ExperimentCell.run_id == Evaluation.run_id)
         .where(
-            StudyCell.study_id == study_id,
+            ExperimentCell.experiment_id == row_id,
             Evaluation.superseded.is_(False),
             Evaluation.mean_return.is_not(None),
             Evaluation.attempt.is_not(None),
@@ -116,12 +125,12 @@ def evaluations(session: Session, study_id: str) -> dict[str, list[EvaluationSco
     return by_run
 
 
-def best_kept(session: Session, study_id: str) -> dict[str, list[EvaluationScore]]:
+def best_kept(session: Session, row_id: str) -> dict[str, list[EvaluationScore]]:
     """The score of the best parameters of each run, evaluated again at its end."""
     query = (
         select(Series.run_id, Series.last_value)
-        .join(StudyCell, StudyCell.run_id == Series.run_id)
-        .where(StudyCell.study_id == study_id, Series.metric.like("eval/%/best_kept_return"))
+        .join(ExperimentCell, ExperimentCell.run_id == Series.run_id)
+        .where(ExperimentCell.experiment_id == row_id, Series.metric.like("eval/%/best_kept_return"))
     )
     return {
         run_id: [EvaluationScore(0, 0.0, value, best_kept=True)]
@@ -130,10 +139,12 @@ def best_kept(session: Session, study_id: str) -> dict[str, list[EvaluationScore
     }
 
 
-def metric_means(session: Session, study_id: str, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
-    """The mean of each of these metrics over each run of a study."""
+def metric_means(session: Session, row_id: str, metrics: Sequence[str]) -> dict[str, dict[str, float]]:
+    """The mean of each of these metrics over each run of an experiment."""
     run_ids = session.scalars(
-        select(StudyCell.run_id).where(StudyCell.study_id == study_id, StudyCell.run_id.is_not(None))
+        select(ExperimentCell.run_id).where(
+            ExperimentCell.experiment_id == row_id, ExperimentCell.run_id.is_not(None)
+        )
     )
     return metric_means_of_runs(session, [run_id for run_id in run_ids if run_id], metrics)
 

@@ -1,23 +1,29 @@
-"""A study's cells: planned, and as stored rows, which planner, pages and figures read by the thousand."""
+"""An experiment's cells: new ones, and stored rows, which planner, pages and figures read by the thousand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from backend.experiments.sweeps.planning import CHANGED
-from backend.experiments.sweeps.sampling import ConfigValues
+from backend.experiments.cells.planning import CHANGED
+from backend.experiments.cells.sampling import ConfigValues
 from backend.specs.run import RunSpec
 from backend.specs.states import ENDED, RunState
 
 
 @dataclass(frozen=True)
-class PlannedCell:
-    """A cell of a study before it is stored."""
+class NewCell:
+    """A cell before it is stored."""
 
     arm: int
     environment: str
     draw: int
     seed: int
     settings: ConfigValues
-    key: str
+    key: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class PlannedCell(NewCell):
+    """A cell of a study, which a run that exists may fill."""
+
     spec: RunSpec
 
 
@@ -47,7 +53,7 @@ class CellRow:
 
     @property
     def counts(self) -> bool:
-        """Whether its run is finished as planned, so that its score is one of the study."""
+        """Whether its run is finished as planned, so that its score counts."""
         return self.run_id is not None and self.state == RunState.FINISHED and not self.is_changed
 
     @property

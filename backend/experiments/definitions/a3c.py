@@ -5,6 +5,7 @@ from typing import Any, Literal
 from backend.experiments.definitions.base import (
     CENTRED,
     HUMAN_STARTS,
+    INITIAL_WEIGHTS,
     NOOP_STARTS,
     SIDE_BY_SIDE,
     STANDARD_RESETS,
@@ -36,8 +37,13 @@ METHODS = (*VALUE_METHODS, ("A3C", "a3c"))
 SMALL_STOP = {"agent_steps": 20_000}
 PAPER_STOP = {"agent_steps": 80_000_000}
 UNSTATED = "The paper does not state how long these runs trained: 320 million frames are assumed"
-SMALL = "CartPole instead of five Atari games, and a small network without convolutions"
+_SMALL_SETTINGS = (
+    "A small network without convolutions, and the settings for vector observations, such as a constant "
+    "learning rate, RMSProp epsilon 0.001 and A3C's value weight 0.5"
+)
+SMALL = ("CartPole instead of five Atari games", _SMALL_SETTINGS)
 _SMALL_RUNS = "2 actor-learners; 20,000 agent steps a run"
+_FINAL = ReductionRule(source="evaluations")
 SMALL_RATES = rates(1e-3, 1e-2)
 """Learning rates with which the methods learn CartPole within the few agent steps of `SMALL_STOP`."""
 
@@ -125,7 +131,7 @@ FIGURE_1 = Definition(
             stop=SMALL_STOP,
             concurrency=1,
             differs=(
-                SMALL,
+                *SMALL,
                 _SMALL_RUNS,
                 "8 learning rates from 0.001 instead of 50, which DQN has too instead of seeds",
             ),
@@ -158,6 +164,7 @@ FIGURE_1 = Definition(
             differs=(
                 "DQN has the 50 learning rates too instead of 5 seeds and a fixed rate",
                 UNSTATED,
+                INITIAL_WEIGHTS,
                 SIDE_BY_SIDE,
             ),
         ),
@@ -180,6 +187,7 @@ FIGURE_2 = Definition(
                 kind="scatter",
                 setting="config.learning_rate",
                 log=True,
+                reduction=_FINAL,
             ),
         ),
     ),
@@ -190,7 +198,7 @@ FIGURE_2 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=24, space=rates()),
             stop={"agent_steps": 40_000},
-            differs=(SMALL, "2 actor-learners; 40,000 agent steps a run", "24 learning rates instead of 50"),
+            differs=(*SMALL, "2 actor-learners; 40,000 agent steps a run", "24 learning rates instead of 50"),
         ),
         "hours": AtScale(
             arms=(
@@ -218,7 +226,7 @@ FIGURE_2 = Definition(
             environments=GAMES,
             draws=Draws(n=50, space=rates()),
             stop=PAPER_STOP,
-            differs=(UNSTATED,),
+            differs=(UNSTATED, INITIAL_WEIGHTS),
         ),
     },
 )
@@ -277,7 +285,7 @@ FIGURES_3_4 = Definition(
             stop=SMALL_STOP,
             concurrency=1,
             differs=(
-                SMALL,
+                *SMALL,
                 "4 learning rates from 0.001 instead of 50",
                 "1, 2 and 4 actor-learners instead of 1 to 16; 20,000 agent steps a run",
             ),
@@ -300,7 +308,12 @@ FIGURES_3_4 = Definition(
             environments=GAMES,
             draws=Draws(n=50, space=rates()),
             stop=PAPER_STOP,
-            differs=(UNSTATED, SIDE_BY_SIDE),
+            differs=(
+                "The paper does not state of how many learning rates the three are the best: 50",
+                UNSTATED,
+                INITIAL_WEIGHTS,
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )  # fmt: skip
@@ -354,7 +367,8 @@ TABLE_2 = Definition(
             stop={"agent_steps": 40_000, "score": 70.0},
             concurrency=1,
             differs=(
-                SMALL,
+                "CartPole instead of seven Atari games",
+                _SMALL_SETTINGS,
                 "1, 2 and 4 actor-learners, 2 seeds, learning rate 0.004; at most 40,000 agent steps a run",
                 "The reference score, 60, is ours",
             ),
@@ -388,12 +402,17 @@ TABLE_2 = Definition(
             environments=GAMES_7,
             draws=Draws(n=3),
             stop=PAPER_STOP,
-            differs=("The paper does not state its reference scores: these are ours", UNSTATED, SIDE_BY_SIDE),
+            differs=(
+                "The paper does not state its reference scores: these are ours",
+                "Nor does it state the learning rates and runs of this table: 0.0007 and 3 seeds are ours",
+                UNSTATED,
+                INITIAL_WEIGHTS,
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )
 
-_FINAL = ReductionRule(source="evaluations")
 _SHARED_ADAM: dict[str, Any] = {"optimizer": "shared_adam", "t_max": 20, "learning_rate": 0.002}
 """With which an LSTM learns Memory within 10,000 agent steps."""
 TABLES_1_S1 = Definition(
@@ -477,11 +496,22 @@ TABLES_1_S1 = Definition(
             differs=(NOOP_STARTS, "Three games", "4 actor-learners, at most 28 minutes", CENTRED),
         ),
         "paper": AtScale(
-            arms=(arm("A3C FF", "a3c", "paper-57-games"), arm("A3C LSTM", "a3c", "paper-lstm")),
+            arms=(
+                arm("A3C FF, 1 day", "a3c", "paper-57-games").model_copy(
+                    update={"stop": {"wall_time_s": 86_400, "agent_steps": 62_500_000}}
+                ),
+                arm("A3C FF", "a3c", "paper-57-games"),
+                arm("A3C LSTM", "a3c", "paper-57-games", recurrent=True),
+            ),
             environments=GAMES_57,
             draws=Draws(n=1),
             stop={"wall_time_s": 4 * 86_400, "agent_steps": 250_000_000},
-            differs=(NOOP_STARTS,),
+            differs=(
+                NOOP_STARTS,
+                "The rate, 0.0007, and the clip, 40, are ours; the paper tuned both on six games",
+                "Rates fall to 0 over 250 million agent steps, in one day over 62.5 million: both assumed",
+                INITIAL_WEIGHTS,
+            ),
         ),
     },
 )
@@ -489,7 +519,7 @@ TABLES_1_S1 = Definition(
 RACING = ("Racing-Slow-v0", "Racing-Fast-v0", "Racing-Slow-Opponents-v0", "Racing-Fast-Opponents-v0")
 _RACING_DIFFERS = (
     "gymnasium's car from above; the opponents are ours, simple and scripted",
-    "A3C alone; scores without those of a human tester",
+    "Scores without those of a human tester",
 )
 FIGURE_S2 = Definition(
     id="a3c-figure-s2",
@@ -512,14 +542,22 @@ FIGURE_S2 = Definition(
             draws=Draws(n=1),
             stop={"wall_time_s": 1_400},
             concurrency=1,
-            differs=(*_RACING_DIFFERS, "23 minutes a run, another recipe: a compact LSTM"),
+            differs=(*_RACING_DIFFERS, "A3C alone, 23 minutes a run, another recipe: a compact LSTM"),
         ),
         "paper": AtScale(
-            arms=(arm("A3C", "a3c", "paper-racing"),),
+            arms=(
+                *(arm(label, algorithm) for label, algorithm in VALUE_METHODS),
+                arm("A3C", "a3c", "paper-racing"),
+            ),
             environments=RACING,
             draws=Draws(n=5),
             stop={"wall_time_s": 12 * 3_600, "agent_steps": 40_000_000},
-            differs=(*_RACING_DIFFERS, SIDE_BY_SIDE),
+            differs=(
+                *_RACING_DIFFERS,
+                "The text states neither rates nor repetitions: 0.0007 and 5 seeds are ours",
+                INITIAL_WEIGHTS,
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )
@@ -535,7 +573,7 @@ FIGURE_S7 = Definition(
             paper_shows="For each method and game a range of learning rates leads to good scores.",
             figure=StudyFigure(
                 id="scores-by-rate", title="Score by learning rate", kind="scatter",
-                setting="config.learning_rate", log=True,
+                setting="config.learning_rate", log=True, reduction=_FINAL,
             ),
         ),
     ),
@@ -546,7 +584,7 @@ FIGURE_S7 = Definition(
             environments=("CartPole-v1",),
             draws=Draws(n=12, space=rates()),
             stop=SMALL_STOP,
-            differs=(SMALL, _SMALL_RUNS, "12 learning rates instead of 50"),
+            differs=(*SMALL, _SMALL_RUNS, "12 learning rates instead of 50"),
         ),
         "hours": AtScale(
             arms=value_methods("two-cpu-cores", evaluation_episodes=0),
@@ -565,7 +603,7 @@ FIGURE_S7 = Definition(
             environments=GAMES,
             draws=Draws(n=50, space=rates()),
             stop=PAPER_STOP,
-            differs=(UNSTATED,),
+            differs=(UNSTATED, INITIAL_WEIGHTS),
         ),
     },
 )  # fmt: skip
@@ -583,26 +621,26 @@ OPTIMIZERS = Definition(
             claim="RMSProp with shared statistics is the most robust of the three optimizers.",
             paper_shows="The sorted scores of 50 runs fall latest with shared RMSProp and earliest with "
             "momentum SGD.",
-            figure=StudyFigure(id="sorted", title="Sorted scores", kind="sorted"),
+            figure=StudyFigure(id="sorted", title="Sorted scores", kind="sorted", reduction=_FINAL),
             extra=True,
         ),
     ),
     scales={
         "minutes": AtScale(
-            minutes=5.3,
-            arms=tuple(arm(label, "a3c", optimizer=name) for label, name in _OPTIMIZERS),
+            arms=tuple(arm(label, "a3c", optimizer=name, n_actors=16) for label, name in _OPTIMIZERS),
             environments=("CartPole-v1",),
             draws=Draws(n=12, space=rates()),
             stop={"agent_steps": 40_000},
             differs=(
-                SMALL,
+                "CartPole instead of four Atari games",
+                _SMALL_SETTINGS,
                 "12 learning rates instead of 50",
-                "A3C alone, with 2 actor-learners; 40,000 agent steps a run",
+                "A3C alone; 40,000 agent steps a run",
             ),
         ),
         "hours": AtScale(
             arms=tuple(
-                arm(label, "a3c", "full-frame-centred", optimizer=name, evaluation_episodes=0)
+                arm(label, "a3c", "full-frame-centred", optimizer=name, n_actors=16, evaluation_episodes=0)
                 for label, name in _OPTIMIZERS
             ),
             environments=games("Pong"),
@@ -612,16 +650,20 @@ OPTIMIZERS = Definition(
             differs=(
                 "One game",
                 "4 learning rates instead of 50",
-                "A3C alone, 4 actor-learners, 8 minutes a run",
+                "A3C alone, 8 minutes a run",
                 CENTRED,
             ),
         ),
         "paper": AtScale(
-            arms=tuple(arm(label, "a3c", "paper", optimizer=name) for label, name in _OPTIMIZERS),
+            arms=tuple(
+                arm(f"{method}, {label}", algorithm, "paper", optimizer=name)
+                for method, algorithm in (("n-step Q", "n_step_q"), ("A3C", "a3c"))
+                for label, name in _OPTIMIZERS
+            ),
             environments=games("Breakout", "BeamRider", "Seaquest", "SpaceInvaders"),
             draws=Draws(n=50, space=rates()),
             stop=PAPER_STOP,
-            differs=("A3C alone, without n-step Q", UNSTATED),
+            differs=(UNSTATED, INITIAL_WEIGHTS),
         ),
     },
 )
@@ -637,7 +679,7 @@ CONTINUOUS = Definition(
             paper_shows="On all physical tasks a range of learning rates gives the best scores.",
             figure=StudyFigure(
                 id="scores-by-rate", title="Score by learning rate", kind="scatter",
-                setting="config.learning_rate", log=True,
+                setting="config.learning_rate", log=True, reduction=_FINAL,
             ),
             more=(StudyFigure(id="speed", title="Score against training time", kind="curves", x="hours"),),
             extra=True,
@@ -674,7 +716,13 @@ CONTINUOUS = Definition(
             environments=("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Reacher-v5", "Swimmer-v5"),
             draws=Draws(n=50, space=rates(1e-5, 1e-2)),
             stop={"wall_time_s": 86_400, "agent_steps": 50_000_000},
-            differs=("gymnasium's tasks instead of the paper's", SIDE_BY_SIDE),
+            differs=(
+                "gymnasium's tasks instead of the paper's",
+                "Learning rates from 1e-5 to 1e-2",
+                "One day and 50 learning rates a task: the text states that most took a few hours",
+                INITIAL_WEIGHTS,
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )  # fmt: skip

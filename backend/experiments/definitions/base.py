@@ -21,6 +21,9 @@ CENTRED = "Observations centred by the mean image of random play, with which few
 SIDE_BY_SIDE = (
     "Runs train beside each other on a host with several slots, which changes their times and rates"
 )
+INITIAL_WEIGHTS = (
+    "Initial weights are orthogonal; the papers state none, and their authors' codes draw uniformly"
+)
 _AGENT_STARTS = "States of agents' games instead of human starts: scores are not normalised"
 _OWN_STARTS = "States of games that people have played here, not the paper's: scores are not normalised"
 
@@ -117,10 +120,13 @@ def arm(label: str, algorithm: str, preset: str | None = None, **config: Any) ->
 
 
 def fitting(figure: StudyFigure, at: AtScale, starts: Mapping[str, str]) -> StudyFigure:
-    """The figure with the arms of its scale. Its scores stay normalised only on Atari games without start
-    sets: no published scores apply elsewhere."""
+    """The figure with the arms of its scale. Its scores are those of evaluations only where the arms have
+    them, and stay normalised only on Atari games without start sets: no published scores apply elsewhere."""
     labels = {arm.label for arm in at.arms}
     figure = figure.model_copy(update={"arms": tuple(label for label in figure.arms if label in labels)})
+    if any(arm.config.get("evaluation_episodes") == 0 for arm in at.arms):
+        trained = figure.reduction.model_copy(update={"source": "training"})
+        figure = figure.model_copy(update={"reduction": trained})
     if not starts and all(environment.startswith("ALE/") for environment in at.environments):
         return figure
     plain = figure.reduction.model_copy(update={"normalise": None})

@@ -2,6 +2,7 @@
 
 from backend.experiments.definitions.base import (
     CENTRED,
+    INITIAL_WEIGHTS,
     SIDE_BY_SIDE,
     AtScale,
     Definition,
@@ -20,6 +21,7 @@ GAMES_12 = games(
 N_E = (16, 32, 64, 128, 256)
 PAPER_STOP = {"agent_steps": 115_000_000}
 NETWORKS = ("nips", "nature")
+_AS_PRINTED = "The printed constants, of which the authors' code has others: see its preset"
 
 
 def by_n_e(preset: str | None, learning_rate: float, **config: object) -> tuple[Arm, ...]:
@@ -96,7 +98,12 @@ FIGURE_2 = Definition(
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 600.0, "agent_steps": 115_000_000},
-            differs=("10 minutes a run; the paper does not state how long it measured", SIDE_BY_SIDE),
+            differs=(
+                "10 minutes a run; the paper does not state how long it measured",
+                "The text does not state the numbers of environments of this figure: those of Figure 3",
+                "On one device; the paper has a GPU and a CPU side by side",
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )  # fmt: skip
@@ -159,7 +166,13 @@ FIGURES_3_4 = Definition(
             environments=GAMES,
             draws=Draws(n=3),
             stop=PAPER_STOP,
-            differs=("3 seeds; the paper does not state how many it has", SIDE_BY_SIDE),
+            differs=(
+                "3 seeds; the paper does not state how many it has",
+                "The text does not name the six games: these are ours",
+                _AS_PRINTED,
+                INITIAL_WEIGHTS,
+                SIDE_BY_SIDE,
+            ),
         ),
     },
 )
@@ -220,7 +233,7 @@ TABLE_1 = Definition(
             environments=GAMES_12,
             draws=Draws(n=3),
             stop=PAPER_STOP,
-            differs=(),
+            differs=(_AS_PRINTED, INITIAL_WEIGHTS),
         ),
     },
 )

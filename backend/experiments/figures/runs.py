@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.db import Study
+from backend.db import Experiment
 from backend.experiments.cells import repository
 from backend.experiments.cells.protocols import environments_of, protocols_of
 from backend.experiments.cells.rows import CellRow
@@ -115,7 +115,7 @@ def setting_of(figure: StudyFigure, spec: StudySpec) -> str | None:
     return figure.setting or next(iter(spec.draws.space), None)
 
 
-def load_runs(session: Session, study: Study, spec: StudySpec, figure: StudyFigure) -> FigureRuns:
+def load_runs(session: Session, study: Experiment, spec: StudySpec, figure: StudyFigure) -> FigureRuns:
     """The cells of the arms that the figure shows or compares with, and the finished runs among them."""
     rule = figure.reduction
     labels = [arm.label for arm in spec.arms]

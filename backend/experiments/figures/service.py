@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.figures.palette import Theme
 from backend.analysis.figures.panels import Frame
-from backend.db import Study
+from backend.db import Experiment
 from backend.experiments.cells import repository
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.figures.kind import StudyDrawing
@@ -22,7 +22,13 @@ from backend.specs.study import StudyFigure, StudySpec
 
 
 def build_figure(
-    session: Session, study: Study, spec: StudySpec, figure_id: str, *, theme: Theme, width_px: int | None
+    session: Session,
+    study: Experiment,
+    spec: StudySpec,
+    figure_id: str,
+    *,
+    theme: Theme,
+    width_px: int | None,
 ) -> StudyDrawing:
     """Build one figure of a study.
 

@@ -29,7 +29,7 @@ _COMMANDS = {
 
 def table_csv(table: Table) -> str:
     """A table with the source of each column in its second row; after the columns of the page those of the
-    intervals and numbers of runs."""
+    intervals and numbers of runs. Published columns whose titles are not theirs alone have their protocol."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     rows = [*table.rows, *table.foot]
@@ -41,6 +41,12 @@ def table_csv(table: Table) -> str:
     ]
     titles = [_title(column) for column in table.columns]
     of_details = [f"{table.columns[at].title}: {words}" for at, _, words in details]
+    titles = [
+        f"{title}, published, {column.how.partition(';')[0]}"
+        if column.source == "published" and titles.count(title) > 1
+        else title
+        for column, title in zip(table.columns, titles, strict=True)
+    ]
     writer.writerow(as_cell(printable(title)) for title in [*titles, *of_details])
     sources = [f"{column.source}: {column.how}".rstrip(": ") for column in table.columns]
     writer.writerow(as_cell(printable(source)) for source in [*sources, *("" for _ in details)])

@@ -43,8 +43,8 @@ def finite_or_none(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def highest_and_lowest(runs: FigureRuns, reduction: Reduction) -> str:
-    """Which arm has the highest and the lowest value on each environment."""
+def highest_and_lowest(runs: FigureRuns, reduction: Reduction, of: str = "") -> str:
+    """Which arm has the highest and the lowest value on each environment; `of`: what the values are."""
     unit = {"%": " %", "s": " s", "ratio": "×"}.get(reduction.unit, "")
     is_time = reduction.unit in ("s", "agent steps")
     sentences = []
@@ -64,7 +64,7 @@ def highest_and_lowest(runs: FigureRuns, reduction: Reduction) -> str:
         if len(known) > 1:
             best, worst = ("fastest", "slowest") if is_time else ("highest", "lowest")
             text = f"{best} {text}, {worst} {last.arm} with {in_tables(last.value)}{unit}"
-        sentences.append(f"{runs.title(environment)}: {text}.")
+        sentences.append(f"{runs.title(environment)}{of and f', {of}'}: {text}.")
     return " ".join(sentences)
 
 

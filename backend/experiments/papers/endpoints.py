@@ -1,8 +1,8 @@
 """The papers whose experiments can be repeated, with the studies made of them."""
 
 from backend.experiments.definitions import PAPERS
+from backend.experiments.experiments import repository
 from backend.experiments.papers.schemas import PaperOut, Papers
-from backend.experiments.studies import repository
 from backend.experiments.studies.schemas import StudyOut
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession

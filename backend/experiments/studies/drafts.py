@@ -9,12 +9,13 @@ from typing import Any, Literal
 from sqlalchemy.orm import Session
 
 from backend.db.run import is_whole
+from backend.experiments.cells import repository as study_cells
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.rows import PlannedCell
-from backend.experiments.studies import repository, service
-from backend.experiments.studies.repository import SourceRun
-from backend.experiments.sweeps import repository as sweeps
-from backend.experiments.sweeps.sampling import random_settings
+from backend.experiments.cells.sampling import random_settings
+from backend.experiments.experiments import repository, service
+from backend.experiments.experiments.repository import SourceRun
+from backend.experiments.experiments.study import prepare
 from backend.platform.errors import Invalid
 from backend.runs.runs.groups import distinguished_names
 from backend.specs.algorithms import ALGORITHMS
@@ -93,18 +94,18 @@ def of_sweep(session: Session, sweep_id: str) -> Draft:
     Raises:
         Invalid: there is no such sweep, or no study can have its runs.
     """
-    sweep = sweeps.get(session, sweep_id)
-    if sweep is None:
+    sweep = repository.get(session, sweep_id)
+    if sweep is None or sweep.kind != "sweep":
         raise Invalid.field("sweep", f"sweep {sweep_id} does not exist or has been deleted")
     spec = SweepSpec.model_validate(sweep.spec)
-    members = sweeps.members(session, sweep, spec)
-    run_ids = [member.run_id for member in members if member.run_id is not None]
+    rows = sorted(study_cells.rows(session, sweep_id), key=lambda row: (row.arm, row.draw))
+    run_ids = [row.run_id for row in rows if row.run_id is not None]
     if not run_ids:
         raise Invalid.field("sweep", "none of its runs exists any more")
     runs = repository.source_runs(session, run_ids)
     sources = [runs[run_id] for run_id in run_ids if run_id in runs]
     if spec.sampler == "random" and spec.distinct_seeds and spec.max_seeds == 1:
-        settings = [row.settings for row in sweeps.configurations(session, sweep_id)]
+        settings = [row.settings for row in repository.configurations(session, sweep_id)]
         # Configurations from before a list of values was extended are not drawn again by the longer list.
         if random_settings(spec.space, len(settings), spec.sampler_seed) == settings:
             return _check(session, "sweep", _with_random_draws(spec, len(settings)), sources, {})
@@ -311,7 +312,7 @@ def _check(
         Invalid: an arm does not fit an environment, or there would be too many runs.
     """
     try:
-        spec, planned, _ = service.prepare(session, spec)
+        spec, planned, _ = prepare(session, spec)
     except Invalid as error:
         first = error.errors[0]
         message = (

@@ -9,13 +9,15 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.analysis.figures.palette import Theme
-from backend.db import Study
+from backend.db import Experiment
+from backend.db.experiment import study_spec
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of
+from backend.experiments.experiments import repository, service
 from backend.experiments.figures import service as figures
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
-from backend.experiments.studies import drafts, estimate, export, repository, service
+from backend.experiments.studies import drafts, estimate, export
 from backend.experiments.studies.schemas import (
     CellOut,
     CellPage,
@@ -142,7 +144,7 @@ def list_studies(
 ) -> StudyPage:
     """Studies, latest first."""
     rows, next_cursor = repository.page(
-        session, definition=definition, custom=custom, run_id=run, limit=limit, cursor=cursor
+        session, "study", definition=definition, custom=custom, run_id=run, limit=limit, cursor=cursor
     )
     counts = repository.counts(session, [row.id for row in rows])
     return StudyPage(items=[StudyOut.of(row, counts) for row in rows], next_cursor=next_cursor)
@@ -151,8 +153,8 @@ def list_studies(
 @router.get("/{study_id:ulid}", response_model=StudyDetail)
 def read_study(study_id: StudyId, principal: Viewer, session: ReadSession, state: AppStateDep) -> Response:
     """A study with its definition and its progress."""
-    study = service.get(session, study_id)
-    spec = service.spec_of(study)
+    study = service.get(session, "study", study_id)
+    spec = study_spec(study.spec)
     cells = study_cells.rows(session, study_id)
     left_s = None
     if study.state == "running":
@@ -165,8 +167,8 @@ def list_cells(
     study_id: StudyId, principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
 ) -> CellPage:
     """The cells of a study with their runs, by number."""
-    study = service.get(session, study_id)
-    spec = service.spec_of(study)
+    study = service.get(session, "study", study_id)
+    spec = study_spec(study.spec)
     cells, runs, next_cursor = repository.page_of_cells(session, study_id, limit=limit, cursor=cursor)
     changed = study_cells.changed_runs(session, [study_id])
     items = [
@@ -194,8 +196,8 @@ def read_study_figure(
     embedded: Annotated[bool, Query(description="For a page, which has a heading of its own.")] = False,
 ) -> Response:
     """A figure of a study: its runs so far, reduced by the figure's rule."""
-    study = service.get(session, study_id)
-    spec = service.spec_of(study)
+    study = service.get(session, "study", study_id)
+    spec = study_spec(study.spec)
     if form.format != "json":
         drawn = figures.build_figure(
             session, study, spec, figure_id, theme="light", width_px=width or export.EXPORTED_PX
@@ -242,8 +244,8 @@ def _file(drawn: StudyDrawing, form: FigureForm) -> Response:
 def export_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> Response:
     """Everything of a study as one folder in a zip file: figures with their data and scripts, settings, runs,
     commands and versions."""
-    study = service.get(session, study_id)
-    content = export.archive(session, study, service.spec_of(study))
+    study = service.get(session, "study", study_id)
+    content = export.archive(session, study, study_spec(study.spec))
     disposition = f'attachment; filename="study-{study_id}.zip"'
     return Response(content, media_type="application/zip", headers={"Content-Disposition": disposition})
 
@@ -253,26 +255,26 @@ def change_study(
     study_id: StudyId, body: StudyChanges, principal: Operator, session: WriteSession
 ) -> StudyOut:
     """Change name, notes or concurrency."""
-    return _summary(session, service.change(session, study_id, body.model_dump(exclude_unset=True)))
+    return _summary(session, service.change(session, "study", study_id, body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/{study_id:ulid}", status_code=204)
 def delete_study(study_id: StudyId, principal: Operator, session: WriteSession) -> None:
     """Delete an ended study. Its runs stay."""
-    service.delete(session, study_id)
+    service.delete(session, "study", study_id)
 
 
 @router.post("/{study_id}/stop")
 def stop_study(study_id: StudyId, principal: Operator, session: WriteSession) -> StudyOut:
     """Start no further run of the study, and stop its own runs that have not ended."""
-    return _summary(session, service.stop(session, study_id))
+    return _summary(session, service.stop(session, "study", study_id))
 
 
 @router.post("/{study_id}/retry")
 def retry_study(study_id: StudyId, principal: Operator, session: WriteSession) -> StudyOut:
     """Queue its failed and stopped runs again, fill cells whose run was deleted or changed, and continue the
     study."""
-    return _summary(session, service.retry(session, study_id))
+    return _summary(session, service.retry(session, "study", study_id))
 
 
 @router.post("/{study_id}/extend")
@@ -285,7 +287,7 @@ def extend_study(
 ) -> StudyOut:
     """Add draws or environments to a study, or replace its budget, and continue it."""
     extension = body.model_dump(mode="json", exclude_unset=True)
-    return _summary(writing, service.extend(session, writing, study_id, extension))
+    return _summary(writing, service.extend(session, writing, "study", study_id, extension))
 
 
 def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
@@ -337,7 +339,10 @@ def _estimate(cost: estimate.CostEstimate, at: AtScale | None, differs: list[str
         agent_steps=cost.agent_steps,
         time_s=cost.time_s,
         minutes_on_two_cores=at.minutes if at else None,
+        memory_bytes=cost.memory_bytes,
+        processes=cost.processes,
         disk_bytes=cost.disk_bytes,
+        warnings=cost.warnings,
         slots=cost.slots,
         unmeasured=[
             UnmeasuredKind(algorithm=algorithm, environment=environment)
@@ -347,7 +352,7 @@ def _estimate(cost: estimate.CostEstimate, at: AtScale | None, differs: list[str
     )
 
 
-def _summary(session: Session, study: Study) -> StudyOut:
+def _summary(session: Session, study: Experiment) -> StudyOut:
     return StudyOut.of(study, repository.counts(session, [study.id]))
 
 

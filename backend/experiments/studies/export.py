@@ -12,26 +12,33 @@ from sqlalchemy.orm import Session
 from backend import __version__
 from backend.analysis.figures.export_script import matplotlib_script
 from backend.analysis.figures.export_series import as_csv, printable
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import DEFINITIONS
+from backend.experiments.experiments import repository
 from backend.experiments.figures import service as figures
+from backend.experiments.figures.highs import training_highs
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
-from backend.experiments.studies import repository
 from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
 from backend.specs.study import StudySpec
+from backend.statistics.members import (
+    WINDOW_EPISODES,
+    EvaluationScore,
+    evaluation_history,
+)
 
 _CELL = (
     "number", "arm", "environment", "draw", "seed", "run", "state", "reused", "changed", "training_score",
-    "last_evaluation", "best_parameters", "agent_steps",
+    "last_evaluation", "best_parameters", "agent_steps", "training_time_s",
 )  # fmt: skip
+_SCORE = ("run", "source", "agent_steps", "training_time_s", "score", "episodes")
 EXPORTED_PX = 960
 """The width for which figures in files are laid out."""
 
 
-def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
+def archive(session: Session, study: Experiment, spec: StudySpec) -> bytes:
     """A zip file with a folder of the study's name."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as folder:
@@ -40,9 +47,10 @@ def archive(session: Session, study: Study, spec: StudySpec) -> bytes:
     return content.getvalue()
 
 
-def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
+def _files(session: Session, study: Experiment, spec: StudySpec) -> dict[str, str]:
     """The text of each file, by name."""
     rows = repository.all_cells(session, study.id)
+    evaluations = study_cells.evaluations(session, study.id)
     drawn = [
         figures.build_figure(session, study, spec, figure.id, theme="light", width_px=EXPORTED_PX)
         for figure in spec.figures
@@ -51,8 +59,12 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
         "README.md": _readme(study, spec, drawn),
         "study.json": spec.model_dump_json(indent=2),
         "runs.csv": _runs(
-            spec, rows, study_cells.changed_runs(session, [study.id]), _evaluations(session, study)
+            spec,
+            rows,
+            study_cells.changed_runs(session, [study.id]),
+            _last_scores(session, study, evaluations),
         ),
+        "scores.csv": _scores(session, rows, evaluations),
         "specs.jsonl": "".join(
             json.dumps({"run": run.id} | in_declared_order(run.spec)) + "\n"
             for _, run in rows
@@ -73,7 +85,7 @@ def _files(session: Session, study: Study, spec: StudySpec) -> dict[str, str]:
     return files
 
 
-def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str:
+def _readme(study: Experiment, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str:
     lines = [f"# {printable(study.name)}", ""]
     if study.definition:
         lines += [f"Made from `{study.definition}` at the scale {study.scale}.", ""]
@@ -90,6 +102,9 @@ def _readme(study: Study, spec: StudySpec, drawn: Sequence[StudyDrawing]) -> str
         "- `runs.csv`: its runs, with the mean returns of their last 100 training episodes, of their last "
         "evaluation and of their best parameters, evaluated again. They count if the run is finished and was "
         "not changed after its start. `specs.jsonl`: their settings, defaults included.",
+        "- `scores.csv`: when each run reached its scores, in agent steps and in training time, evaluation "
+        "excluded: its evaluations, and the means of 100 training episodes that exceed all before, with the "
+        "last one.",
         "- `versions.json`: what trained them.",
         "- A CSV file for each figure or table; a script that redraws each figure; each table as LaTeX.",
         "",
@@ -108,23 +123,46 @@ def _claims(definition_id: str) -> list[str]:
     return [f"{paper.authors} ({paper.year}). {paper.title}.", "", *claims, ""]
 
 
-def _evaluations(session: Session, study: Study) -> dict[str, tuple[float | str, float | str]]:
-    """Mean returns of each run's last evaluation, and of the evaluation of its best parameters at the end;
-    empty without one."""
-    last = {
-        run_id: evaluations[-1].mean_return
-        for run_id, evaluations in study_cells.evaluations(session, study.id).items()
-    }
+def _last_scores(
+    session: Session, study: Experiment, evaluations: Mapping[str, Sequence[EvaluationScore]]
+) -> dict[str, tuple[float | str, float | str]]:
+    """Mean returns of each run's last evaluation, the first at its agent step, and of the evaluation of its
+    best parameters at the end; empty without one."""
+    histories = {run_id: evaluation_history(of_run) for run_id, of_run in evaluations.items()}
+    last = {run_id: float(known.scores[-1]) for run_id, known in histories.items() if len(known.scores)}
     kept = {
-        run_id: evaluations[-1].mean_return
-        for run_id, evaluations in study_cells.best_kept(session, study.id).items()
+        run_id: of_run[-1].mean_return for run_id, of_run in study_cells.best_kept(session, study.id).items()
     }
     return {run_id: (last.get(run_id, ""), kept.get(run_id, "")) for run_id in last.keys() | kept.keys()}
 
 
+def _scores(
+    session: Session,
+    rows: Sequence[tuple[ExperimentCell, Run | None]],
+    evaluations: Mapping[str, Sequence[EvaluationScore]],
+) -> str:
+    """The scores of each run over time: every rule of figures gives the same from these as from all."""
+    runs = [run for _, run in rows if run is not None]
+    training = training_highs(session, {run.id: run.revision for run in runs})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_SCORE)
+    for run in runs:
+        known = training[run.id]
+        columns = known.agent_steps, known.wall_time_s, known.scores, known.trusted
+        for steps, seconds, score, is_whole in zip(*columns, strict=True):
+            n_episodes = WINDOW_EPISODES if is_whole else ""
+            writer.writerow([run.id, "training", int(steps), float(seconds), float(score), n_episodes])
+        writer.writerows(
+            [run.id, "evaluation", e.agent_steps, e.wall_time_s, e.mean_return, e.n_episodes]
+            for e in evaluations.get(run.id, ())
+        )
+    return text.getvalue()
+
+
 def _runs(
     spec: StudySpec,
-    rows: Sequence[tuple[StudyCell, Run | None]],
+    rows: Sequence[tuple[ExperimentCell, Run | None]],
     changed: Collection[str],
     scores: Mapping[str, tuple[float | str, float | str]],
 ) -> str:
@@ -147,13 +185,14 @@ def _runs(
                 run.score if run and run.score is not None else "",
                 *(scores[run.id] if run and run.id in scores else ("", "")),
                 run.agent_steps if run else "",
+                run.wall_time_s if run else "",
                 *(cell.settings.get(path, "") for path in paths),
             ]
         )
     return text.getvalue()
 
 
-def _versions(session: Session, rows: Sequence[tuple[StudyCell, Run | None]]) -> dict[str, Any]:
+def _versions(session: Session, rows: Sequence[tuple[ExperimentCell, Run | None]]) -> dict[str, Any]:
     """The provenances of the runs' latest attempts, each once with the number of its runs."""
     of_runs = repository.provenances(session, [run.id for _, run in rows if run is not None])
     counted: dict[str, dict[str, Any]] = {}

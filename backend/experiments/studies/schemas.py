@@ -9,17 +9,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from backend.analysis.figures.schemas import FigureOut
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
+from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.rows import CellRow, standing
 from backend.experiments.definitions import DEFINITIONS
-from backend.experiments.sweeps.planning import CHANGED
+from backend.experiments.experiments.repository import CellCounts
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
 from backend.specs.run_fields import ChosenName, GivenName, Notes
 from backend.specs.states import ENDED
-from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec, StudyState
-from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget
+from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec
+from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget, ExperimentState
 
 MAX_SOURCE_RUNS = 1_000
 """Runs that one request makes a study of."""
@@ -106,7 +107,7 @@ class StudyOut(Schema):
     """Id of the papers' definition that it was made from; null for a study of one's own."""
     scale: Scale | None
     """Scale of that definition."""
-    state: StudyState
+    state: ExperimentState
     """State of the study."""
     state_reason: str
     """Why the study is in its state."""
@@ -125,9 +126,9 @@ class StudyOut(Schema):
     if it has ended and was resumed with another limit or changed live, `invalid` if none can be started."""
 
     @classmethod
-    def of(cls, study: Study, counts: Mapping[str, Counter[str]]) -> "StudyOut":
+    def of(cls, study: Experiment, counts: Mapping[str, CellCounts]) -> "StudyOut":
         """From a study's row, and the counts of several studies."""
-        n = counts[study.id]
+        n = +counts[study.id].cells
         return StudyOut(
             id=study.id,
             name=study.name,
@@ -304,7 +305,7 @@ class CellOut(Schema):
 
     @classmethod
     def of(
-        cls, spec: StudySpec, cell: StudyCell, run: Run | None, *, is_changed: bool, is_running: bool
+        cls, spec: StudySpec, cell: ExperimentCell, run: Run | None, *, is_changed: bool, is_running: bool
     ) -> Self:
         """From a cell's row, its run, which was changed or trains as planned, and whether its study runs."""
         is_started = cell.started or (run is not None and not is_running)
@@ -430,8 +431,14 @@ class StudyEstimate(Schema):
     by score alone, or by agent steps at an unmeasured rate."""
     minutes_on_two_cores: Number
     """Minutes on two idle cores, as measured for this scale; null if that was not measured."""
+    memory_bytes: int
+    """Upper estimate of the memory of the run that needs the most."""
+    processes: int
+    """Processes that act, learn or hold parameters, of the run that has the most."""
     disk_bytes: int
     """Disk space of the runs to start."""
+    warnings: list[str]
+    """Why no host of this installation can run some of its runs well."""
     slots: int
     """Runs that this installation's hosts train at the same time."""
     unmeasured: list[UnmeasuredKind]

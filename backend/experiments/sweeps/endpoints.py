@@ -1,5 +1,6 @@
 """Sweeps: runs of many configurations with several seeds each, and which configurations are worse."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import orjson
@@ -8,8 +9,9 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
 from backend.analysis.figures.palette import Theme
-from backend.db import Sweep
-from backend.experiments.sweeps import figures, repository, service
+from backend.db import Experiment
+from backend.experiments.experiments import repository, service
+from backend.experiments.sweeps import figures
 from backend.experiments.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
@@ -43,9 +45,8 @@ def list_sweeps(
     principal: Viewer, session: ReadSession, limit: Limit = 100, cursor: Cursor = None
 ) -> SweepPage:
     """Sweeps, latest first."""
-    rows, next_cursor = repository.page(session, limit=limit, cursor=cursor)
-    counts = repository.counts(session, [row.id for row in rows])
-    return SweepPage(items=[SweepOut.of(row, counts) for row in rows], next_cursor=next_cursor)
+    rows, next_cursor = repository.page(session, "sweep", limit=limit, cursor=cursor)
+    return SweepPage(items=_summaries(session, rows), next_cursor=next_cursor)
 
 
 @router.get("/{sweep_id}", response_model=SweepDetail)
@@ -80,43 +81,52 @@ def change_sweep(
     sweep_id: SweepId, body: SweepChanges, principal: Operator, session: WriteSession
 ) -> SweepOut:
     """Change name, notes or concurrency."""
-    return _summary(session, service.change(session, sweep_id, body.model_dump(exclude_unset=True)))
+    return _summary(session, service.change(session, "sweep", sweep_id, body.model_dump(exclude_unset=True)))
 
 
 @router.delete("/{sweep_id}", status_code=204)
 def delete_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> None:
     """Delete an ended sweep. Its runs stay."""
-    service.delete(session, sweep_id)
+    service.delete(session, "sweep", sweep_id)
 
 
 @router.post("/{sweep_id}/stop")
 def stop_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
     """Start no further run of the sweep, and stop those that have not ended."""
-    return _summary(session, service.stop(session, sweep_id))
+    return _summary(session, service.stop(session, "sweep", sweep_id))
 
 
 @router.post("/{sweep_id}/retry")
 def retry_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -> SweepOut:
     """Queue its failed and stopped runs again, start others in place of deleted and changed ones, and
     continue the sweep."""
-    return _summary(session, service.retry(session, sweep_id))
+    return _summary(session, service.retry(session, "sweep", sweep_id))
 
 
 @router.post("/{sweep_id}/extend")
 def extend_sweep(
-    sweep_id: SweepId, body: SweepExtension, principal: Operator, session: WriteSession
+    sweep_id: SweepId,
+    body: SweepExtension,
+    principal: Operator,
+    session: ReadSession,
+    writing: WriteSession,
 ) -> SweepOut:
     """Add seeds, configurations or values to a sweep, or replace its budget, and continue it."""
     extension = body.model_dump(mode="json", exclude_unset=True)
-    return _summary(session, service.extend(session, sweep_id, extension))
+    return _summary(writing, service.extend(session, writing, "sweep", sweep_id, extension))
 
 
-def _summary(session: Session, sweep: Sweep) -> SweepOut:
-    return SweepOut.of(sweep, repository.counts(session, [sweep.id]))
+def _summaries(session: Session, sweeps: Sequence[Experiment]) -> list[SweepOut]:
+    ids = [sweep.id for sweep in sweeps]
+    counts, configurations = repository.counts(session, ids), repository.configuration_counts(session, ids)
+    return [SweepOut.of(sweep, counts, configurations) for sweep in sweeps]
+
+
+def _summary(session: Session, sweep: Experiment) -> SweepOut:
+    return _summaries(session, [sweep])[0]
 
 
 def _detail(session: Session, sweep_id: str) -> SweepDetail:
-    sweep = service.get(session, sweep_id)
-    summary = _summary(session, sweep)
-    rows = repository.configurations(session, sweep_id)
-    return SweepDetail.of_rows(summary, rows, repository.members(session, sweep, summary.spec))
+    sweep = service.get(session, "sweep", sweep_id)
+    configurations = repository.configurations(session, sweep_id)
+    return SweepDetail.of_rows(_summary(session, sweep), configurations, service.scored_rows(session, sweep))

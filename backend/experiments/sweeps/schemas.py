@@ -8,13 +8,15 @@ import numpy as np
 from pydantic import Field, JsonValue
 
 from backend.analysis.comparisons.schemas import EstimateOut
-from backend.db import Sweep, SweepConfiguration
-from backend.experiments.sweeps.planning import CHANGED, StoredMember, SweepCounts
+from backend.db import Experiment, ExperimentCell
+from backend.experiments.cells.planning import CHANGED
+from backend.experiments.cells.rows import CellRow
+from backend.experiments.experiments.repository import CellCounts
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, ChosenName, GivenName, Notes
 from backend.specs.states import ENDED
-from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, SweepSpec, SweepState
+from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, ExperimentState, SweepSpec
 from backend.statistics.estimates import interquartile_mean, median
 
 
@@ -75,7 +77,7 @@ class SweepOut(Schema):
     """Id of the algorithm of its runs, from `GET /algorithms`."""
     environment: str = Field(examples=["ALE/Pong-v5"])
     """Id of the environment of its runs, from `GET /environments`."""
-    state: SweepState
+    state: ExperimentState
     """State of the sweep."""
     state_reason: str
     """Why the sweep is in its state."""
@@ -102,11 +104,18 @@ class SweepOut(Schema):
     """The requested sweep, with its extensions."""
 
     @classmethod
-    def of(cls, sweep: Sweep, counts: Mapping[str, SweepCounts]) -> "SweepOut":
-        """From a sweep's row, and the counts of several sweeps."""
+    def of(
+        cls,
+        sweep: Experiment,
+        counts: Mapping[str, CellCounts],
+        configurations: Mapping[str, tuple[int, int]],
+    ) -> "SweepOut":
+        """From a sweep's row, and of several sweeps the counts of cells, and of all and active
+        configurations."""
         n = counts[sweep.id]
+        n_configurations, n_active = configurations.get(sweep.id, (0, 0))
         spec = SweepSpec.model_validate(sweep.spec)
-        n_eliminated = n.configurations - n.active
+        n_needless = (n_configurations - n_active) * spec.max_seeds - n.n_eliminated
         return SweepOut(
             id=sweep.id,
             name=sweep.name,
@@ -120,9 +129,9 @@ class SweepOut(Schema):
             ended_at=sweep.ended_at,
             revision=sweep.revision,
             looks=sweep.looks,
-            n_configurations=n.configurations,
-            n_active=n.active,
-            n_not_needed=n_eliminated * spec.max_seeds - n.runs_of_eliminated if spec.racing else 0,
+            n_configurations=n_configurations,
+            n_active=n_active,
+            n_not_needed=n_needless if spec.racing else 0,
             runs=dict(n.runs),
             spec=spec,
         )
@@ -149,15 +158,14 @@ class MemberOut(Schema):
     """Score of a run that is finished as planned; null for any other."""
 
     @classmethod
-    def of(cls, member: StoredMember) -> Self:
-        """From a member."""
-        state, seed = member.member.state, member.member.seed
-        is_changed = member.member.is_changed and state in ENDED
+    def of(cls, row: CellRow, seed: int) -> Self:
+        """From a cell that has had a run, and its seed."""
+        is_changed = row.is_changed and row.state in ENDED
         return cls(
-            run=member.run_id,
+            run=row.run_id,
             seed=seed,
-            state="deleted" if state is None else CHANGED if is_changed else state.value,
-            score=member.member.counted,
+            state="deleted" if row.state is None else CHANGED if is_changed else row.state.value,
+            score=row.score if row.counts else None,
         )
 
 
@@ -180,18 +188,17 @@ class ConfigurationOut(Schema):
     """Its seeds, in order."""
 
     @classmethod
-    def of(cls, row: SweepConfiguration, members: Sequence[StoredMember]) -> Self:
-        """From a configuration's row and its members."""
-        counted = [member.member.counted for member in members]
-        scores = np.array([score for score in counted if score is not None], "f8")
+    def of(cls, first: ExperimentCell, runs: list[MemberOut]) -> Self:
+        """From a configuration's first cell, and its seeds that have had a run."""
+        scores = np.array([run.score for run in runs if run.score is not None], "f8")
         return cls(
-            number=row.number,
-            settings=row.settings,
-            eliminated=row.eliminated,
+            number=first.arm,
+            settings=first.settings,
+            eliminated=first.error,
             n=len(scores),
             iqm=interquartile_mean(scores) if len(scores) else None,
             median=EstimateOut.of(median(scores)) if len(scores) else None,
-            runs=[MemberOut.of(member) for member in members],
+            runs=runs,
         )
 
 
@@ -219,19 +226,20 @@ class SweepDetail(SweepOut):
 
     @classmethod
     def of_rows(
-        cls, summary: SweepOut, rows: Sequence[SweepConfiguration], members: Sequence[StoredMember]
+        cls, summary: SweepOut, configurations: Sequence[ExperimentCell], rows: Sequence[CellRow]
     ) -> Self:
-        """From a sweep as in lists, its configurations and all their members."""
-        by_number: dict[int, list[StoredMember]] = {row.number: [] for row in rows}
-        for member in members:
-            by_number[member.member.configuration].append(member)
-        configurations = [ConfigurationOut.of(row, by_number[row.number]) for row in rows]
-        scored = [out for out in configurations if out.iqm is not None]
+        """From a sweep as in lists, the first cell of each configuration, and all cells."""
+        runs: dict[int, list[MemberOut]] = {first.arm: [] for first in configurations}
+        for row in sorted(rows, key=lambda row: row.draw):
+            if row.started or row.run_id is not None:
+                runs[row.arm].append(MemberOut.of(row, summary.spec.seed_of(row.arm, row.draw)))
+        shown = [ConfigurationOut.of(first, runs[first.arm]) for first in configurations]
+        scored = [out for out in shown if out.iqm is not None]
         best = max(scored, key=lambda out: (not out.eliminated, out.iqm), default=None)
-        n_runs = sum(len(out.runs) for out in configurations)
+        n_runs = sum(len(out.runs) for out in shown)
         return cls(
             **summary.model_dump(),
-            configurations=configurations,
+            configurations=shown,
             best=None if best is None else Best(number=best.number, settings=best.settings, iqm=best.iqm),
-            n_planned=max(n_runs, len(configurations) * summary.spec.max_seeds),
+            n_planned=max(n_runs, len(shown) * summary.spec.max_seeds),
         )

@@ -1,7 +1,7 @@
 """Jobs in the database."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, or_, select
@@ -10,6 +10,9 @@ from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
 from backend.fleet.jobs.kinds import job_kinds
+
+TURNS_REMEMBERED = timedelta(hours=1)
+"""Whose latest job was claimed longer ago counts as new."""
 
 
 def find(session: Session, kind: str, target_id: str, *, for_update: bool = False) -> Job | None:
@@ -24,8 +27,15 @@ def find_all(session: Session, kind: str, target_ids: list[str]) -> dict[str, Jo
     return {job.target_id: job for job in session.scalars(statement)}
 
 
+def time_taken_s(session: Session, kind: str, requested_by: str, since: datetime) -> float:
+    """How long the jobs of this kind have occupied hosts that this user or token has requested, and that were
+    claimed since then."""
+    mine = (Job.kind == kind) & (Job.requested_by == requested_by) & (Job.claimed_at > since)
+    return float(session.scalars(select(func.coalesce(func.sum(Job.took_s), 0.0)).where(mine)).one())
+
+
 def count_waiting(session: Session, kind: str) -> dict[str | None, int]:
-    """How many jobs of this kind are queued or running, by the user who requested them."""
+    """How many jobs of this kind are queued or running, by who requested them."""
     statement = (
         select(Job.requested_by, func.count())
         .where(Job.kind == kind, Job.state.in_(("queued", "running")))
@@ -50,8 +60,10 @@ def add(session: Session, job: Job) -> Job | None:
 def next_claimable(
     session: Session, environments: Sequence[str], now: datetime, *, may_expire: bool = True
 ) -> Job | None:
-    """The next job that is queued or whose lease has expired, locked: the oldest of the first rank that has
-    any; None if there is none.
+    """The next job that is queued or whose lease has expired, locked; None if there is none.
+
+    Who requests jobs take turns: next is whose latest job was claimed longest ago, however many they have.
+    Of theirs it is the oldest of the first rank that has any.
 
     Args:
         session: a writing session.
@@ -64,13 +76,20 @@ def next_claimable(
     kinds = job_kinds().values()
     tables = dict.fromkeys(kind.environment_of for kind in kinds)
     rank = case({kind.name: kind.rank for kind in kinds}, value=Job.kind)
+    turn = (
+        select(Job.requested_by, func.max(Job.claimed_at).label("began_at"))
+        .where(Job.claimed_at > now - TURNS_REMEMBERED)
+        .group_by(Job.requested_by)
+        .subquery()
+    )
     return session.scalars(
         select(Job)
+        .outerjoin(turn, Job.requested_by.is_not_distinct_from(turn.c.requested_by))
         .where(or_(claimable, expired) if may_expire else claimable)
         .where(or_(*(_can_be_done(table, environments) for table in tables)))
-        .order_by(rank, Job.id)
+        .order_by(turn.c.began_at.asc().nulls_first(), rank, Job.id)
         .limit(1)
-        .with_for_update(skip_locked=True)
+        .with_for_update(of=Job, skip_locked=True)
     ).one_or_none()
 
 

@@ -31,7 +31,7 @@ def request(
     """Queue a job: a new one, or the existing one; an ended one is run again.
 
     `run_id` is None for a job that belongs to no run. `queue` is the queue whose workers are woken; any
-    worker may claim the job. `requested_by` is the user whose request it is.
+    worker may claim the job. `requested_by` is the user or token whose request it is.
     """
     job = repository.find(session, kind, target_id, for_update=True)
     if job is None:
@@ -79,6 +79,7 @@ def claim(
     if job is None:
         return None
     job.state, job.host, job.tries = "running", host, job.tries + 1
+    job.claimed_at = now
     job.lease_expires_at = now + timedelta(seconds=lease_s)
     session.flush()
     _record(session, job)
@@ -126,6 +127,8 @@ def reason_of(job: Job) -> str:
 
 
 def _set_state(session: Session, job: Job, state: str, error: str | None) -> None:
+    if job.state == "running" and job.claimed_at is not None:
+        job.took_s += max(0.0, (database_now(session) - job.claimed_at).total_seconds())
     job.state, job.error = state, error
     job.host = job.lease_expires_at = None
     session.flush()

@@ -65,7 +65,8 @@ def _keep(context: RequestContext, response: Response) -> None:
     assert keyed is not None
     body = bytes(response.body).decode()
     try:
-        repository.add(session, principal.id, keyed.key, keyed.fingerprint, response.status_code, body)
+        sender = principal.credential.id
+        repository.add(session, sender, keyed.key, keyed.fingerprint, response.status_code, body)
     except IntegrityError:
         raise Repeated from None
 
@@ -79,7 +80,7 @@ def install(app: FastAPI) -> None:
         assert principal is not None
         assert keyed is not None
         with reading(get_state(request).db_engine) as session:
-            stored = repository.get(session, principal.id, keyed.key)
+            stored = repository.get(session, principal.credential.id, keyed.key)
         if stored is None:
             undone = Conflict("the request with this key was rolled back: send it again")
             return respond(undone, context.request_id)

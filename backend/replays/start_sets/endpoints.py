@@ -1,4 +1,4 @@
-"""Start sets: states of recorded games from which agents are evaluated (Nair et al. 2015, section 5.1)."""
+"""Start sets: states of recorded games from which agents are evaluated (Nair et al. 2015, section 5.2)."""
 
 from dataclasses import asdict
 from typing import Annotated

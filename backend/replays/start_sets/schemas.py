@@ -56,7 +56,7 @@ class StartSetRequest(Strict):
         default=N_POINTS,
         ge=1,
         le=MAX_POINTS,
-        description="How many states are sampled at random from the games (Nair et al. 2015, 5.1: 100).",
+        description="How many states are sampled at random from the games (Nair et al. 2015, 5.2: 100).",
     )
     seed: Seed = Field(default=0, description="Seed of the sampling.")
 

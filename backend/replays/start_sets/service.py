@@ -281,7 +281,7 @@ def _refusal(config: AtariConfig) -> str | None:
 
 
 def sample(recorded: RecordedGames, n_points: int, seed: int) -> StartSetContent:
-    """Draw points at random from all states of the games (Nair et al. 2015, section 5.1).
+    """Draw points at random from all states of the games (Nair et al. 2015, section 5.2).
 
     A state is one before a decision; those of a game's first frames, which fill no stack of observations, and
     those beyond the limit of an evaluation are left out. So are games without a point.

@@ -1,6 +1,7 @@
 """Videos that the scripts of external runs have sent, and that workers encode."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from sqlalchemy.orm import Session
 
@@ -21,6 +22,12 @@ WOKEN_QUEUE = "cpu"
 """Its workers are woken for a new video; any worker may encode it."""
 
 MAX_ERROR = 500
+MAX_WAITING_OF_SENDER = 20
+"""Videos of a token that wait to be encoded."""
+MAX_ENCODING_S_OF_DAY = 2 * 3600.0
+"""How long a day the videos of a token may occupy hosts."""
+LATER_S = 600.0
+"""When a script may try again that has sent too many of them."""
 
 
 def find(session: Session, video_id: str) -> Video | None:
@@ -57,8 +64,10 @@ def add(
     wall_time_s: float,
     form: str,
     fps: float | None,
+    sent_by: str,
 ) -> None:
-    """Add a video that the script of a locked external run has sent, and queue the job that encodes it."""
+    """Add a video that the script of a locked external run has sent, and queue the job that encodes it.
+    `sent_by` is the token or session that pays for it."""
     video = Video(
         id=new_id(),
         run_id=run.id,
@@ -74,7 +83,22 @@ def add(
         video_bytes=0,
     )
     repository.add(session, video)
-    jobs.request(session, ENCODE, run.id, video.id, queue=WOKEN_QUEUE)
+    jobs.request(session, ENCODE, run.id, video.id, queue=WOKEN_QUEUE, requested_by=sent_by)
+
+
+def require_turn(session: Session, sent_by: str) -> None:
+    """Refuse another video of who has sent too many: a host encodes one at a time, and does nothing else.
+
+    Raises:
+        TooMany: too many of theirs wait, or have taken too long today.
+    """
+    if job_rows.count_waiting(session, ENCODE).get(sent_by, 0) >= MAX_WAITING_OF_SENDER:
+        detail = f"{MAX_WAITING_OF_SENDER} videos of this token wait to be encoded, the maximum"
+        raise TooMany(f"{detail}: try again later", RETRY_S)
+    since = database_now(session) - timedelta(days=1)
+    if job_rows.time_taken_s(session, ENCODE, sent_by, since) >= MAX_ENCODING_S_OF_DAY:
+        detail = f"the videos of this token have taken {MAX_ENCODING_S_OF_DAY / 3600:.0f} hours today"
+        raise TooMany(f"{detail}, the maximum: try again later", LATER_S)
 
 
 def record_encoded(

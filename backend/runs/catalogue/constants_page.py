@@ -20,21 +20,23 @@ with the reason. A dash stands for a value that no paper states.
 
 Sources: Mnih 2016 (asynchronous methods; S7, S8 and S9 are sections of its supplement), Clemente 2017 (PAAC),
 Babaeizadeh 2017 (GA3C), Nair 2015 (Gorila) and Mnih 2015 (DQN); *code* is the published code of the paper's
-authors, used where the paper states no value.
+authors, used where the paper states no value. Where that code has other values than the paper prints, they
+have a column.
 
 The defaults are for Atari. The results with them, and with the presets for small machines, are in
 [RESULTS.md](../RESULTS.md): no paper's score has been reproduced with the paper's constants.
 """
 _COLUMNS = ("setting", "symbol", "default", "paper", "", "source", "note")
+_CODE_COLUMN = "authors' code"
 
 _INITIAL_G = """## RMSProp's first steps
 
 RMSProp divides each gradient by the root of g + epsilon. No paper states g before the first update. Here it
 is 0; in TensorFlow's `RMSPropOptimizer`, which the authors of PAAC and GA3C use, it is 1. With their epsilon
 of 0.1 the first steps from 0 are sqrt(1.1 / 0.1) = 3.3 times larger where gradients are small; the initial
-value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; the presets with the papers' constants
-of PAAC, PAAC with n-step Q and GA3C start at 1. With PAAC's constants on Breakout and Pong, two million agent
-steps with one seed each show no difference ([measurements](measurements/hyperparameters.md)).
+value of g decays, by half in 69 updates. `rmsprop_initial_g` sets it; PAAC's preset *As in the authors' code*
+and GA3C's *As in the paper* start at 1. With PAAC's constants on Breakout and Pong, two million agent steps
+with one seed each show no difference ([measurements](measurements/hyperparameters.md)).
 """
 _VECTORS = """## Small environments with vector observations
 
@@ -48,7 +50,8 @@ def page() -> str:
     parts = [_HEAD]
     for algorithm in ALGORITHMS.values():
         parts.append(f"## {algorithm.title} (`{algorithm.id}`)\n\n{algorithm.paper}.\n")
-        parts.append(_table(algorithm.config, algorithm.config().model_dump(mode="json"), algorithm.sources))
+        defaults = algorithm.config().model_dump(mode="json")
+        parts.append(_table(algorithm.config, defaults, algorithm.sources, algorithm.authors_code))
         if algorithm.continuous_defaults:
             parts.append(
                 f"### {algorithm.title}, continuous actions\n\nWhat differs from the defaults above.\n"
@@ -70,16 +73,24 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _table(model: type[Strict], values: Mapping[str, Any], sources: Mapping[str, Source]) -> str:
+def _table(
+    model: type[Strict],
+    values: Mapping[str, Any],
+    sources: Mapping[str, Source],
+    authors_code: Mapping[str, Any] | None = None,
+) -> str:
+    """The settings' rows; `authors_code`, if there is any, is a column after the paper's."""
     properties = model.model_json_schema()["properties"]
+    code = authors_code or {}
     return _rows(
-        _COLUMNS,
+        (*_COLUMNS[:4], _CODE_COLUMN, *_COLUMNS[4:]) if code else _COLUMNS,
         (
             (
                 f"`{name}`",
                 properties[name].get("symbol", ""),
                 _shown(value),
                 _shown(sources[name].printed(value)),
+                *([_shown(code.get(name, sources[name].printed(value)))] if code else []),
                 "≠" if differs(value, sources[name]) else "",
                 sources[name].where,
                 sources[name].note,

@@ -14,7 +14,7 @@ from backend.runs.starts import service as starts
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
-from backend.specs.run_fields import SCORE_EPISODES
+from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, LEASED, RunState
 
 
@@ -125,10 +125,11 @@ def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
     A waiting run that can be restored is stopped: no worker may claim it meanwhile.
 
     Raises:
-        Conflict: a worker holds its lease.
+        Conflict: a worker holds its lease, or its script has not been asked to stop.
     """
     run = service.get(session, run_id, for_update=True, any_spec=True)
-    if run.state in LEASED:
+    # The script of an external run may be unable to confirm that it stops, as on a full disk.
+    if run.state in LEASED and not (run.origin == EXTERNAL and run.stop_requested):
         raise Conflict(f"the run is {run.state}: stop it before you delete it")
     if not restorable:
         service.remove(session, run)

@@ -396,6 +396,8 @@ class RunDetail(RunOut):
     """Every attempt, oldest first."""
     transitions: list[TransitionOut] = Field(default=[])
     """Every change of state, oldest first."""
+    disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
+    """Why its host cannot store what it records, so that its training may stand still; null if it can."""
 
 
 class LogLineOut(Schema):

@@ -174,6 +174,8 @@ class Algorithm:
     """The kinds of actions it supports."""
     devices: tuple[Device, ...] = ("cpu", "cuda")
     """The devices it can train on."""
+    authors_code: dict[str, Any] = field(default_factory=dict)
+    """What its authors' published code has instead of the paper's constants."""
     presets: tuple[Preset, ...] = ()
     vector_defaults: dict[str, Any] = field(default_factory=dict)
     """Defaults that differ for vector observations."""

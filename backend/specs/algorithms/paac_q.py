@@ -2,12 +2,7 @@
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import LUMINANCE_THEN, PAPER_FRAMES
-from backend.specs.algorithms.synchronous import (
-    AUTHORS_CODE,
-    PAPER,
-    SYNCHRONOUS_SOURCES,
-    SynchronousConfig,
-)
+from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
 from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
 
 
@@ -54,13 +49,11 @@ PAAC_Q = Algorithm(
             "et al. 2016. The paper names this method but does not measure it.",
             observation="pixels",
             families=("atari",),
-            config=AUTHORS_CODE,
             environment_config=PAPER_FRAMES,
             stop={"agent_steps": 115_000_000},
-            measured=f"{LUMINANCE_THEN} With a constant learning rate and RMSProp's mean square from 0: "
-            "Assault, noop_starts, full frame, not standardised, one seed: 153 at 250,000 agent steps, 75 at "
-            "500,000, best 381 at 750,000, 148 at 1 million, last 329 at 1.16 million. Random play 222 (5 "
-            "minutes).",
+            measured=f"{LUMINANCE_THEN} Assault, noop_starts, full frame, not standardised, one seed: 153 "
+            "at 250,000 agent steps, 75 at 500,000, best 381 at 750,000, 148 at 1 million, last 329 at 1.16 "
+            "million. Random play 222 (5 minutes).",
         ),
     ),
     vector_defaults={

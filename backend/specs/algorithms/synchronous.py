@@ -1,6 +1,6 @@
 """Settings shared by the methods of PAAC's framework (Clemente et al. 2017, section 3)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, AlgorithmConfig
 from backend.specs.algorithms.common import (
@@ -30,13 +30,10 @@ from backend.specs.algorithms.memory import (
     Network,
     RunFacts,
 )
-from backend.specs.constants import CLEMENTE_2017, CLEMENTE_CODE, TENSORFLOW, Source, Sources, ours
+from backend.specs.constants import CLEMENTE_2017, CLEMENTE_CODE, Source, Sources, ours
 from backend.specs.fields import setting
 
 PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning"
-
-AUTHORS_CODE: dict[str, Any] = {"rmsprop_initial_g": 1.0, "learning_rate_schedule": "linear"}
-"""What the authors' code has where the paper states nothing, besides the defaults."""
 
 SYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
     "evaluation_episodes": Source("Clemente 2017, table 1"),
@@ -47,13 +44,11 @@ SYNCHRONOUS_SOURCES: Sources = OPERATION_SOURCES | {
         CLEMENTE_2017,
         note="Section 5.2 compares numbers of environments with 0.0007 nₑ, which is 0.0224 for 32.",
     ),
-    "learning_rate_schedule": Source(
-        CLEMENTE_CODE, "linear", "The paper states one learning rate and no schedule."
-    ),
+    "learning_rate_schedule": ours("The paper states one learning rate and no schedule."),
     "gamma": Source(CLEMENTE_2017),
     "rmsprop_decay": Source(CLEMENTE_2017),
     "rmsprop_eps": Source(CLEMENTE_2017),
-    "rmsprop_initial_g": Source(CLEMENTE_CODE, 1.0, TENSORFLOW),
+    "rmsprop_initial_g": ours("The paper states none. TensorFlow's RMSProp starts at 1."),
     "gradient_scale": Source("Clemente 2017, algorithm 1"),
     "max_grad_norm": Source(CLEMENTE_2017),
     "reward_clip": Source(CLEMENTE_CODE),

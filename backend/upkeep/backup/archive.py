@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Self, cast
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
@@ -32,6 +32,16 @@ _ARTIFACT = re.compile(
     r"runs/(?P<run>[0-9A-Z]{26})/(?P<kind>checkpoints|replays|videos)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{0,199})"
 )
 _BLOCK_BYTES = 2**20
+_MAX_HEADER_BYTES = 2**16
+"""Of a member, with the headers that extend it: the library reads each of them as a whole."""
+_EXTENSIONS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+"""Types of the headers that extend the next one."""
 
 
 class BackupError(Exception):
@@ -196,7 +206,7 @@ def extract_database(path: Path, target: Path) -> None:
 @contextmanager
 def _reading(path: Path) -> Iterator[tarfile.TarFile]:
     try:
-        with tarfile.open(path, "r:") as tar:
+        with tarfile.open(path, "r:", tarinfo=_BoundedHeader) as tar:
             yield tar
     except FileNotFoundError:
         raise BackupError(f"there is no file {path}") from None
@@ -215,12 +225,50 @@ def _members(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[str, IO[bytes],
         tar.members.clear()  # type: ignore[attr-defined] # else it keeps the header of every member
         name = header.name
         known = name in (DATABASE, MANIFEST, CHECKSUMS) or _ARTIFACT.fullmatch(name)
-        # A sparse member may have any size in a file of some bytes.
-        if not known or not header.isreg() or header.issparse():
+        if not known or not header.isreg():
             raise BackupError(f"{path} is not a backup of Callboard: it contains {name!r:.80}")
         file = tar.extractfile(header)
         assert file is not None
         yield name, file, header.size
+
+
+class _BoundedHeader(tarfile.TarInfo):
+    """A header, whose size is bounded before the library reads it."""
+
+    @classmethod
+    def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
+        """Read the header of the next member.
+
+        Raises:
+            BackupError: it is too long, or that of a sparse member, whose header may have any length.
+        """
+        file = cast("IO[bytes]", tar.fileobj)
+        start = file.tell()
+        if (excess := _excess_of_header(file)) is not None:
+            raise BackupError(f"{tar.name!s} is not a backup of Callboard: it contains {excess}")
+        file.seek(start)
+        return super().fromtarfile(tar)
+
+
+def _excess_of_header(file: IO[bytes]) -> str | None:
+    """What is refused of the header that follows, with those that extend it; None if nothing is."""
+    n_bytes, content = 0, b""
+    while True:
+        try:
+            header = tarfile.TarInfo.frombuf(file.read(tarfile.BLOCKSIZE), "utf-8", "surrogateescape")
+        except tarfile.TarError:
+            return None  # the end, or damaged: the library knows
+        # A sparse member may have any size in a file of some bytes.
+        if header.type == tarfile.GNUTYPE_SPARSE or b"GNU.sparse" in content:
+            return "a sparse file"
+        is_extension = header.type in _EXTENSIONS
+        n_bytes += tarfile.BLOCKSIZE + header.size
+        if header.size < 0 or (is_extension and n_bytes > _MAX_HEADER_BYTES):
+            return f"a header of {header.size:,} bytes"
+        if not is_extension:
+            return None
+        content += file.read(header.size)
+        file.seek(-header.size % tarfile.BLOCKSIZE, os.SEEK_CUR)
 
 
 class _Digesting:

@@ -38,11 +38,10 @@ from backend.db import (
     Checkpoint,
     CleanUp,
     Episode,
+    Experiment,
     LoginLink,
     LoginSession,
     Run,
-    Study,
-    Sweep,
     Token,
     Video,
     migrate,
@@ -51,9 +50,8 @@ from backend.db.base import storable
 from backend.db.checked_json import CheckedJson
 from backend.db.clock import utc_now
 from backend.db.engine import opened
+from backend.db.experiment import is_whole_experiment
 from backend.db.run import WITH_DELETED, is_whole
-from backend.db.study import is_whole_study
-from backend.db.sweep import is_whole_sweep
 from backend.platform.artifacts import (
     ArtifactKind,
     check_file_name,
@@ -64,8 +62,7 @@ from backend.platform.artifacts import (
 from backend.platform.settings import sqlite_url
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
-from backend.specs.study import StudyState
-from backend.specs.sweep import SweepState
+from backend.specs.sweep import ExperimentState
 
 _ROWS = 500
 """Rows in memory at a time; those of a series hold up to some 100 kB each."""
@@ -159,24 +156,26 @@ def damaged_values(path: Path) -> Iterator[str]:
                 raise DamagedRows(f"a row of its table {table.name} is damaged: {error!s:.200}") from None
 
 
-_WHOLE: Mapping[str, tuple[Callable[[Any], bool], Collection[str]]] = {
-    Run.__tablename__: (is_whole, [*RunState]),
-    Study.__tablename__: (is_whole_study, get_args(StudyState)),
-    Sweep.__tablename__: (is_whole_sweep, get_args(SweepState)),
+_WHOLE: Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], Collection[str]]] = {
+    Run.__tablename__: (lambda row: is_whole(row["spec"]), [*RunState]),
+    Experiment.__tablename__: (
+        lambda row: is_whole_experiment(row["kind"], row["spec"]),
+        get_args(ExperimentState),
+    ),
 }
-"""By table, whether a stored specification has what pages show, and the states."""
+"""By table, whether a row's specification has what pages show, and the states."""
 
 
 def _damaged_columns(table: str, row: Mapping[str, Any]) -> Iterator[str]:
     """Names of the columns whose values this service has not written."""
-    is_whole_spec, states = _WHOLE.get(table, (lambda spec: True, None))
+    has_whole_spec, states = _WHOLE.get(table, (lambda row: True, None))
     if states is not None and row["state"] not in states:
         yield "state"
     for column in Base.metadata.tables[table].columns:
         value = row[column.name]
         if not isinstance(column.type, CheckedJson) or (value is None and column.nullable):
             continue
-        if column.type.is_damaged(value) or (column.name == "spec" and not is_whole_spec(value)):
+        if column.type.is_damaged(value) or (column.name == "spec" and not has_whole_spec(row)):
             yield column.name
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from backend.experiments.definitions import DEFINITIONS, ITEMS, PAPERS, study_of
 from backend.experiments.definitions.base import SIDE_BY_SIDE
+from backend.experiments.experiments.study import cells, check, resolve_presets
 from backend.experiments.figures.service import compares_times
-from backend.experiments.studies import expansion
 from backend.specs.study import Scale
 
 SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for scale in definition.scales]
@@ -17,12 +17,12 @@ SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for sca
 def test_definition_expands_into_valid_runs(name: str, scale: str) -> None:
     paper, definition = DEFINITIONS[name]
     spec = study_of(paper, definition, cast("Scale", scale))
-    expansion.check(spec)
+    check(spec)
     one_draw = spec.draws.model_copy(update={"n": 1})
-    resolved = expansion.resolve_presets(spec.model_copy(update={"draws": one_draw}))
-    cells = expansion.cells(resolved, {})
-    assert len(cells) == len(spec.arms) * len(spec.environments)
-    assert len({cell.key for cell in cells}) == len(cells)
+    resolved = resolve_presets(spec.model_copy(update={"draws": one_draw}))
+    planned = cells(resolved, {})
+    assert len(planned) == len(spec.arms) * len(spec.environments)
+    assert len({cell.key for cell in planned}) == len(planned)
 
 
 def test_ids_are_those_of_their_papers_and_none_occurs_twice() -> None:
@@ -71,8 +71,8 @@ def test_scale_minutes_has_small_environments_and_few_runs() -> None:
 )
 def test_runs_at_hours_end_within_100_minutes_on_a_slow_machine_too(name: str) -> None:
     paper, definition = DEFINITIONS[name]
-    spec = expansion.resolve_presets(study_of(paper, definition, "hours"))
-    limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in expansion.cells(spec, {})]
+    spec = resolve_presets(study_of(paper, definition, "hours"))
+    limits_s = [cell.spec.stop.wall_time_s or float("inf") for cell in cells(spec, {})]
     assert sum(limits_s) <= 6_000
 
 
@@ -94,7 +94,7 @@ def test_studies_that_share_runs_start_equally_many_at_a_time(scale: Scale) -> N
         if scale in definition.scales:
             spec = study_of(paper, definition, scale)
             spec = spec.model_copy(update={"draws": spec.draws.model_copy(update={"n": 1})})
-            keys = {cell.key for cell in expansion.cells(expansion.resolve_presets(spec), {})}
+            keys = {cell.key for cell in cells(resolve_presets(spec), {})}
             studies[name] = keys, spec.concurrency
     pairs = combinations(studies, 2)
     sharing = [(name, other) for name, other in pairs if studies[name][0] & studies[other][0]]
@@ -113,6 +113,38 @@ def test_what_differs_names_how_long_runs_train_and_that_no_game_of_people_start
                 assert any(re.search(rf"\b{length}", listed) for length in lengths), (name, scale)
             if any(item.needs_people for item in definition.items):
                 assert "instead of human" in listed, (name, scale)
+
+
+def test_scores_at_minutes_are_evaluations_of_the_trained_agent() -> None:
+    for item in ("a3c-figure-2", "a3c-figure-s7", "a3c-optimizers"):
+        paper, definition, _ = ITEMS[item]
+        by_scale = {
+            scale: {figure.reduction.source for figure in study_of(paper, definition, scale).figures}
+            for scale in definition.scales
+        }
+        # At hours these arms are not evaluated, to leave their time to training.
+        assert by_scale == {"minutes": {"evaluations"}, "hours": {"training"}, "paper": {"evaluations"}}
+
+
+def test_optimizers_share_statistics_among_as_many_actors_as_in_the_paper() -> None:
+    _, definition, _ = ITEMS["a3c-optimizers"]
+    for scale in ("minutes", "hours"):
+        assert {arm.config["n_actors"] for arm in definition.scales[scale].arms} == {16}, scale
+
+
+NUMBERS = {"four": 4, "five": 5, "six": 6, "seven": 7, "nine": 9, "49": 49}
+
+
+def test_small_environments_stand_for_as_many_games_as_the_paper_has() -> None:
+    n_lines = 0
+    for _, definition in DEFINITIONS.values():
+        n_games = len(definition.scales["paper"].environments) if definition.scales else 0
+        for at in definition.scales.values():
+            for line in at.differs:
+                for number in re.findall(rf"instead of ({'|'.join(NUMBERS)}) (?:Atari )?games\b", line):
+                    assert NUMBERS[number] == n_games, (definition.id, line)
+                    n_lines += 1
+    assert n_lines >= 8
 
 
 def test_titles_of_figures_say_what_their_scores_are() -> None:

@@ -8,17 +8,18 @@ import pytest
 
 from backend.app import OPEN_PATHS
 from backend.http import bodies
-from backend.http.bodies import MAX_BODY_BYTES, MAX_OPEN_BODY_BYTES
+from backend.http.bodies import MAX_BODY_BYTES, MAX_SMALL_BODY_BYTES
 from backend.http.errors import MAX_DOCUMENT_BYTES, respond
 from backend.http.json_bounds import MAX_DEPTH, MAX_KEY
 from backend.platform.errors import Invalid
+from backend.platform.principals import Role
 from backend.platform.text import unstorable_paths
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem
 from tests.support.routes import addresses
 from tests.support.rows import CARTPOLE, make_run
 from tests.support.service import RunningService
 from tests.support.sockets import connected, status_of
-from tests.support.waiting import PATIENCE_S, until
+from tests.support.waiting import until
 
 JSON = {"Content-Type": "application/json"}
 EXCESSIVE = {
@@ -57,7 +58,7 @@ def test_every_route_authenticates_before_it_reads_a_body(sqlite_service: Runnin
 def test_routes_without_login_read_little(sqlite_service: RunningService) -> None:
     with sqlite_service.new_client() as anyone:
         for path in OPEN_PATHS:
-            answer = anyone.post(path, content=b" " * (MAX_OPEN_BODY_BYTES + 1), headers=JSON)
+            answer = anyone.post(path, content=b" " * (MAX_SMALL_BODY_BYTES + 1), headers=JSON)
             assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
 
 
@@ -67,7 +68,7 @@ def test_every_route_refuses_excessive_json(sqlite_service: RunningService) -> N
         if method not in ("POST", "PUT", "PATCH"):
             continue
         for name, body in EXCESSIVE.items():
-            if path in OPEN_PATHS and len(body) > MAX_OPEN_BODY_BYTES:
+            if path in OPEN_PATHS and len(body) > MAX_SMALL_BODY_BYTES:
                 continue
             answer = sqlite_service.client.request(method, path, content=body, headers=JSON)
             assert answer.status_code == 422, (method, path, name, answer.text)
@@ -129,36 +130,48 @@ def test_places_of_bad_text_need_little_memory() -> None:
     assert peak_bytes < 50 * 2**20
 
 
+def _slow_body(service: RunningService, n_bytes: int) -> bytes:
+    """The head of a request of the owner's, and a part of its body."""
+    request = {"name": "slow", "role": "operator"}
+    token = service.client.post("/api/v1/tokens", json=request).json()["token"]
+    head = f"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    return f"{head}Content-Length: {n_bytes + 10_000}\r\n\r\n".encode() + bytes(n_bytes)
+
+
 @pytest.mark.service
-def test_bodies_of_all_requests_in_progress_are_bounded(
+def test_large_bodies_of_all_requests_in_progress_are_bounded(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "MAX_BODIES_BYTES", 100_000)
-    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n"
-    with connected(sqlite_service.url, head + bytes(50_000)) as (slow,), sqlite_service.new_client() as other:
-        body = {"name": "x" * 50_000, "password": "y"}
+    with (
+        connected(sqlite_service.url, _slow_body(sqlite_service, 60_000)) as (slow,),
+        sqlite_service.client_as(Role.OPERATOR) as other,
+    ):
+        large, small = CARTPOLE | {"notes": "x" * 50_000}, CARTPOLE | {"notes": 1}
 
         def refusal() -> httpx.Response | None:
-            answer = other.post("/api/v1/auth/login", json=body)
+            answer = other.post("/api/v1/runs", json=large)
             return answer if answer.status_code == 503 else None
 
         assert int(until(refusal).headers["Retry-After"]) > 0
+        assert other.post("/api/v1/runs", json=small).status_code == 422
         slow.close()
-        until(lambda: other.post("/api/v1/auth/login", json=body).status_code != 503)
+        until(lambda: other.post("/api/v1/runs", json=large).status_code == 422)
 
 
 @pytest.mark.service
-def test_bodies_of_one_address_leave_room_for_others(
+def test_bodies_count_for_their_user_and_never_for_their_address(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "MAX_BODIES_BYTES_OF_ADDRESS", 100_000)
-    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n"
-    body = {"name": "x" * 50_000, "password": "y"}
-    elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+    monkeypatch.setattr(bodies, "MAX_BODIES_BYTES_OF_USER", 100_000)
+    head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000\r\n\r\n"
+    large = CARTPOLE | {"notes": "x" * 50_000}
     with (
-        connected(sqlite_service.url, head + bytes(50_000)),
-        sqlite_service.new_client() as here,
-        httpx.Client(base_url=sqlite_service.url, transport=elsewhere, timeout=PATIENCE_S) as other_client,
+        connected(sqlite_service.url, head + bytes(15_000), n=40),
+        connected(sqlite_service.url, _slow_body(sqlite_service, 60_000)),
+        sqlite_service.client_as(Role.OPERATOR) as other,
+        sqlite_service.new_client() as nobody,
     ):
-        until(lambda: here.post("/api/v1/auth/login", json=body).status_code == 503)
-        assert other_client.post("/api/v1/auth/login", json=body).status_code == 422
+        until(lambda: sqlite_service.client.post("/api/v1/runs", json=large).status_code == 503)
+        assert other.post("/api/v1/runs", json=large).status_code == 422
+        assert nobody.post("/api/v1/auth/login", json={"name": "x", "password": "y"}).status_code == 401

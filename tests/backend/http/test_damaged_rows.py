@@ -21,8 +21,7 @@ from backend.db.base import new_id
 from backend.db.checked_json import DAMAGED, CheckedJson
 from backend.db.clock import utc_now
 from backend.db.engine import reading, writing
-from backend.experiments.studies import service as studies
-from backend.experiments.sweeps import service as sweeps
+from backend.experiments.experiments import service as experiments
 from backend.fleet.hosts import repository as hosts
 from backend.specs.states import RunState
 from backend.upkeep.retention import service as retention
@@ -229,21 +228,20 @@ def test_damaged_row_breaks_no_list_whatever_its_column_has(rows: Rows, damaged:
 
 def test_damaged_sweep_and_study_are_stopped_start_nothing_and_can_be_deleted(rows: Rows) -> None:
     client = rows.service.client
-    parts = (("sweeps", "sweep_id", sweeps), ("studies", "study_id", studies))
-    for table, name, service in parts:
+    for path, name in (("sweeps", "sweep_id"), ("studies", "study_id")):
         row_id = rows.ids[name]
         for change in ("spec = '[]'", "spec = json_remove(spec, '$.run', '$.arms')", "state = 'nonsense'"):
             with rows.service.engine.begin() as connection:
-                connection.execute(text(f"UPDATE {table} SET {change} WHERE id = '{row_id}'"))
-            page = client.get(f"/api/v1/{table}").json()["items"]
+                connection.execute(text(f"UPDATE experiments SET {change} WHERE id = '{row_id}'"))
+            page = client.get(f"/api/v1/{path}").json()["items"]
             [shown] = [item for item in page if item["id"] == row_id]
             assert (shown["state"], shown["state_reason"]) == ("stopped", DAMAGED)
             assert [item["state"] for item in page if item["id"] != row_id] == ["running"]
             with reading(rows.service.engine) as session:
-                assert not service.is_due(session, row_id)
+                assert not experiments.is_due(session, row_id)
             with writing(rows.service.engine) as session:
-                assert not service.reconcile(session, row_id)
-        assert client.delete(f"/api/v1/{table}/{row_id}").status_code == 204
+                assert not experiments.reconcile(session, row_id)
+        assert client.delete(f"/api/v1/{path}/{row_id}").status_code == 204
 
 
 @pytest.mark.parametrize(
@@ -253,17 +251,17 @@ def test_damaged_sweep_and_study_are_stopped_start_nothing_and_can_be_deleted(ro
 def test_damaged_specification_is_never_replaced_by_what_is_shown_for_it(rows: Rows, damage: str) -> None:
     client = rows.service.client
     ids = {"sweeps": rows.ids["sweep_id"], "studies": rows.ids["study_id"]}
-    for table, row_id in ids.items():
+    for path, row_id in ids.items():
         with rows.service.engine.begin() as connection:
             parameters = {"spec": damage, "id": row_id}
-            connection.execute(text(f"UPDATE {table} SET spec = :spec WHERE id = :id"), parameters)
-        changed = client.patch(f"/api/v1/{table}/{row_id}", json={"notes": "a note"})
+            connection.execute(text("UPDATE experiments SET spec = :spec WHERE id = :id"), parameters)
+        changed = client.patch(f"/api/v1/{path}/{row_id}", json={"notes": "a note"})
         assert (changed.status_code, changed.json()["detail"]) == (
             409,
             f"{DAMAGED}: it can be read, exported and deleted, but nothing else",
         )
         with rows.service.engine.connect() as connection:
-            stored = connection.execute(text(f"SELECT spec FROM {table} WHERE id = :id"), {"id": row_id})
+            stored = connection.execute(text("SELECT spec FROM experiments WHERE id = :id"), {"id": row_id})
             assert stored.scalar_one() == damage
 
 

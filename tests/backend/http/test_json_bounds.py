@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.http.json_bounds import MAX_DEPTH, MAX_KEY, MAX_VALUES, excess_of
+from backend.http.json_bounds import _KEY, _STRING, MAX_DEPTH, MAX_KEY, MAX_VALUES, excess_of
 
 TEXTS = st.text(st.sampled_from('ab\\"[]{},:\n\u00e9\U0001f600'), max_size=8)
 VALUES = st.recursive(
@@ -36,6 +36,14 @@ def test_as_many_values_as_allowed_are_accepted(
     # An empty list or object counts as two.
     if 2 * n_values <= bound and depth <= MAX_DEPTH:
         assert excess is None
+
+
+@given(st.text(st.sampled_from('"\\[: a'), max_size=30))
+def test_no_search_for_a_string_fails_after_it_has_begun(text: str) -> None:
+    """It would begin again at the next quote: the square of a body's length, for whoever sends one."""
+    body = text.encode()
+    quotes = [place for place, character in enumerate(text) if character == '"']
+    assert all(pattern.match(body, place) for pattern in (_STRING, _KEY) for place in quotes)
 
 
 def test_depth_and_names_are_bounded() -> None:

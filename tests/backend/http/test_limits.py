@@ -12,7 +12,7 @@ import pytest
 from backend.analysis.metrics.repository import append
 from backend.db.engine import writing
 from backend.http import limits
-from backend.http.bodies import HEAVY_BYTES
+from backend.http.bodies import MAX_SMALL_BODY_BYTES
 from backend.http.limits import Turns, WriteQueue
 from backend.platform.errors import TooMany, Unavailable
 from backend.platform.principals import Role
@@ -183,7 +183,7 @@ def test_long_bodies_of_one_token_are_read_one_after_another(
         raise Unavailable("enough", retry_after_s=1)
 
     monkeypatch.setattr("backend.runs.runs.requests.estimate", estimate)
-    body = CARTPOLE | {"notes": "x" * HEAVY_BYTES}
+    body = CARTPOLE | {"notes": "x" * MAX_SMALL_BODY_BYTES}
     bounds = sqlite_service.app_state.limits
     with _client(sqlite_service) as client, ThreadPoolExecutor(2) as threads:
         answers = [threads.submit(client.post, "/api/v1/runs/estimate", json=body) for _ in range(2)]

@@ -12,7 +12,7 @@ import pytest
 from fastapi.routing import serialize_response
 
 from backend.db import keyset
-from backend.experiments.sweeps import configurations
+from backend.experiments.experiments import sweep as sweeps
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
 from backend.platform.principals import Role
 from backend.replays.play.sources import Beginning
@@ -118,6 +118,21 @@ def test_nothing_that_scripts_send_is_stored_on_a_disk_that_is_nearly_full(
     assert sqlite_service.client.delete(f"/api/v1/runs/{kept.id}").status_code == 204
 
 
+def test_script_ends_and_a_run_that_is_to_stop_is_deleted_on_a_disk_that_is_nearly_full(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = sqlite_service.client
+    first, second = external.create(client), external.create(client)
+    nearly_full = Usage(10**9, 10**9 - 2**25, 2**25)
+    monkeypatch.setattr("backend.http.dependencies.shutil.disk_usage", lambda folder: nearly_full)
+    path = f"/api/v1/runs/{first['id']}"
+    assert client.post(f"{path}/heartbeat", json={"state": "finished"}).json()["state"] == "finished"
+    path = f"/api/v1/runs/{second['id']}"
+    assert client.delete(path).status_code == 409
+    assert client.post(f"{path}/stop").status_code == 200
+    assert client.delete(path).status_code == 204
+
+
 def test_points_of_many_metrics_are_sent_in_parts(sqlite_service: RunningService) -> None:
     run = external.create(sqlite_service.client)
     series = [
@@ -149,9 +164,9 @@ def test_requests_are_validated_before_the_database_is_locked(
     sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     calls: list[str] = []
-    for module in (grid, configurations):
-        validate = _unlocked(sqlite_service.engine.url.database, parse_run_spec, calls)
-        monkeypatch.setattr(module, "parse_run_spec", validate)
+    for module, plain in ((grid, parse_run_spec), (sweeps, sweeps.of)):
+        validate = _unlocked(sqlite_service.engine.url.database, plain, calls)
+        monkeypatch.setattr(module, plain.__name__, validate)
     space = {"config.learning_rate": {"values": [0.001, 0.002]}}
     body = (
         CARTPOLE | {"seeds": [1, 2]}

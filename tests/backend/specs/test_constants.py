@@ -7,7 +7,7 @@ import pytest
 
 from backend.runs.catalogue.constants_page import differs, page
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.constants import ATARI_SOURCES, Source
+from backend.specs.constants import ATARI_SOURCES, FIXED, Source
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.run import parse_run_spec
 from tests.backend.specs.printed import (
@@ -83,6 +83,10 @@ def test_atari_defaults_are_the_papers_or_a_declared_difference() -> None:
     defaults = AtariConfig().model_dump(mode="json")
     assert defaults == expected(ATARI, ATARI_OURS, ATARI_DIFFERENT)
     check_sources(ATARI_SOURCES, ATARI, defaults, AtariConfig.model_json_schema()["properties"])
+
+
+def test_initial_weights_are_among_the_constants_that_no_setting_changes() -> None:
+    assert any(fixed.name == "initial weights" for fixed in FIXED)
 
 
 def test_page_is_written_from_the_specs() -> None:

@@ -13,6 +13,7 @@ from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.base import Environment
 from backend.specs.protocols import PROTOCOLS
 from backend.specs.run import parse_run_spec
+from tests.backend.specs.printed import PAAC_CODE
 
 GAMES = [environment for environment in ENVIRONMENTS.values() if environment.family == "atari"]
 
@@ -96,6 +97,16 @@ def test_preset_as_in_the_paper_equals_the_papers_column_in_every_setting(
     expected_title = OTHER_TITLES.get((algorithm, preset.id), "As in the paper")
     differs = bool(VARIANTS.get((algorithm, preset.id))) and environment.family == "atari"
     assert preset.title.startswith(f"{expected_title}, " if differs else expected_title)
+
+
+def test_paac_has_the_printed_constants_and_those_of_its_authors_code() -> None:
+    paac = ALGORITHMS["paac"]
+    presets = {preset.id: preset for preset in paac.presets}
+    assert presets["paper"].config == {}  # averaged over n_e t_max, as equations 10 and 11 print
+    code = presets["authors-code"]
+    assert code.config == paac.authors_code == PAAC_CODE
+    assert (code.title, code.stop) == ("As in the authors' code", {"agent_steps": 80_000_000})
+    assert code.environment_config == presets["paper"].environment_config
 
 
 def test_every_preset_as_in_the_paper_is_compared_with_it() -> None:

@@ -41,6 +41,10 @@ def spec_of(algorithm: str, environment: str, config: Any = None, environment_co
     return parse_run_spec(request | {"config": config or {}, "environment_config": environment_config or {}})
 
 
+def test_human_starts_are_those_of_nairs_section_on_evaluation() -> None:
+    assert "Nair et al. 2015, section 5.2" in PROTOCOLS["human_starts"].description
+
+
 @pytest.mark.parametrize(
     ("protocol", "noop_max", "sticky_actions", "max_frames"),
     [

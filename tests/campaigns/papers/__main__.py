@@ -28,7 +28,7 @@ import httpx
 
 from backend import __version__
 from backend.experiments.definitions import DEFINITIONS, study_of
-from backend.experiments.studies import expansion
+from backend.experiments.experiments import study as studies
 from backend.specs.study import Scale
 from tests.support.installation import Installation
 
@@ -223,7 +223,7 @@ def _is_complete(folder: Path, name: str, scale: Scale) -> bool:
 
 def _experiment(name: str, scale: Scale) -> dict[str, Any]:
     """What the runs of a definition are today."""
-    spec = expansion.resolve_presets(study_of(*DEFINITIONS[name], scale))
+    spec = studies.resolve_presets(study_of(*DEFINITIONS[name], scale))
     return _runs_of(spec.model_dump(mode="json"))
 
 

@@ -1,4 +1,4 @@
-"""Starts of a start set: emulator states from which Atari games are played on (Nair et al. 2015, 5.1)."""
+"""Starts of a start set: emulator states from which Atari games are played on (Nair et al. 2015, 5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -30,6 +30,8 @@ MAX_SIDE_PIXELS = 4_096
 MAX_ENCODED_SIDE_PIXELS = 1_280
 """A larger video is encoded at a smaller size."""
 MAX_FRAMES = 20_000
+MAX_PIXELS = 2_000_000_000
+"""Of all frames together: the processor time of an encoding is about linear in them."""
 MAX_FRAMES_BYTES = 256 * 2**20
 MAX_FPS = 240.0
 MAX_MEMORY_BYTES = 2 * 2**30
@@ -140,9 +142,12 @@ def _frames_of_file(container: av.container.InputContainer) -> Frames:
 
 def _scaled(frames: Iterator[av.VideoFrame]) -> Frames:
     """The frames, all at the size of the first, which is reduced to `MAX_ENCODED_SIDE_PIXELS` if larger."""
-    width = height = 0
+    width = height = n_pixels = 0
     for frame in frames:
         _check_size(frame.width, frame.height)
+        n_pixels += frame.width * frame.height
+        if n_pixels > MAX_PIXELS:
+            raise InvalidVideoError(f"its frames have more than {MAX_PIXELS:,} pixels together")
         if not width:
             scale = min(1.0, MAX_ENCODED_SIDE_PIXELS / max(frame.width, frame.height))
             width, height = max(2, int(frame.width * scale)), max(2, int(frame.height * scale))

@@ -1,7 +1,11 @@
-"""`bars` and `stacked_bars`: means of metrics over the runs of each arm, by arm or by a setting."""
+"""`bars` and `stacked_bars`: means of metrics over the runs of each arm, by arm or by a setting.
+
+With the rule `top` only the k arms with the highest means of its metric are drawn, of each value of the
+setting if the figure has one.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,21 +47,25 @@ def load_means(session: Session, runs: FigureRuns) -> MetricMeans:
     figure = runs.figure
     rows = [row for row in runs.shown_rows if row.run_id and not row.is_changed]
     run_ids = [row.run_id for row in rows if row.run_id]
-    values = repository.metric_means_of_runs(session, run_ids, figure.metrics)
+    rule = figure.reduction
+    top_metric = rule.metric if rule.rule == "top" else None
+    metrics = dict.fromkeys([*figure.metrics, *filter(None, [top_metric])])
+    values = repository.metric_means_of_runs(session, run_ids, list(metrics))
     means_of: dict[CellKey, list[dict[str, float]]] = defaultdict(list)
     for row in rows:
         means_of[runs.spec.arms[row.arm].label, row.environment].append(values.get(row.run_id or "", {}))
     bars: list[Bar] = []
-    n_in = 0
     label_of: dict[tuple[str, str], str] = {}
     for environment in runs.spec.environments:
-        for arm in runs.arms:
+        arms = runs.arms
+        if top_metric is not None:
+            arms = _top_arms(runs, environment, means_of, top_metric)
+        for arm in arms:
             run_means = means_of[arm.label, environment]
             x = runs.setting_of_arm(arm, environment, figure.setting) if figure.setting else None
-            category = arm.label if x is None else _category(x, arm, runs.spec)
+            category = arm.label if x is None or top_metric else _category(x, arm, runs.spec)
             if label_of.setdefault((environment, category), arm.label) != arm.label:
                 category = f"{category} {arm.label}"  # equal settings: a bar would stand on another arm's
-            n_in += sum(bool(means) for means in run_means)
             for metric in figure.metrics:
                 known = [means[metric] for means in run_means if metric in means]
                 bars.append(
@@ -70,8 +78,31 @@ def load_means(session: Session, runs: FigureRuns) -> MetricMeans:
                         len(known),
                     )
                 )
+    n_in = sum(bool(means) for run_means in means_of.values() for means in run_means)
     caption = f"mean of each run's mean; {n_in} of {runs.n_planned} runs are in"
+    if top_metric is not None:
+        of_each = f" of each value of {setting_title(figure.setting)}" if figure.setting else ""
+        caption = f"the {rule.k} arms{of_each} with the highest {describe(top_metric).title}; {caption}"
     return MetricMeans(bars, caption, _finding(bars, _parts(figure), runs.panels), n_in)
+
+
+def _top_arms(
+    runs: FigureRuns,
+    environment: str,
+    means_of: Mapping[CellKey, Sequence[Mapping[str, float]]],
+    metric: str,
+) -> list[Arm]:
+    """The k arms with the highest means of a metric, of each value of the figure's setting."""
+    figure = runs.figure
+    groups: dict[Any, list[tuple[float, str]]] = defaultdict(list)
+    for arm in runs.arms:
+        known = [means[metric] for means in means_of[arm.label, environment] if metric in means]
+        if known:
+            value = runs.setting_of_arm(arm, environment, figure.setting) if figure.setting else None
+            groups[value].append((float(np.mean(known)), arm.label))
+    k = figure.reduction.k
+    top = {label for ranked in groups.values() for _, label in sorted(ranked, reverse=True)[:k]}
+    return [arm for arm in runs.arms if arm.label in top]
 
 
 def _parts(figure: StudyFigure) -> list[str]:

@@ -27,7 +27,7 @@ def _draw(runs: FigureRuns, loaded: None, frame: Frame) -> StudyDrawing:
     drawing = sorted_figure(drawn, panels=runs.panels, y="Score", frame=frame)
     n_in, n_planned = count_runs(runs, reduction.cells)
     caption = "; ".join([scores_of_runs(rule, n_in, n_planned), *left_out_curves(MAX_CURVES, len(scores))])
-    finding = highest_and_lowest(runs, reduction)
+    finding = highest_and_lowest(runs, reduction, f"{rule.centre}s of runs")
     return StudyDrawing(runs.figure, drawing, None, caption, finding, n_in, n_planned)
 
 

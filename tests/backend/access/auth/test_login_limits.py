@@ -8,17 +8,20 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from backend.access.auth import login_limits
+from backend.access.auth import known_browsers, login_limits, repository
 from backend.access.auth.login_limits import (
     FREE_ADDRESS_FAILURES,
     FREE_FAILURES,
+    FREE_NAME_FAILURES,
     MAX_PENDING,
     LoginPool,
     check_within_limits,
 )
 from backend.access.auth.passwords import MAX_HASHES
 from backend.db import User
+from backend.db.engine import writing
 from backend.platform.errors import TooMany, Unavailable
+from backend.platform.principals import Role
 from backend.platform.settings import Settings
 from tests.support import asynchronous
 from tests.support.service import RunningServer, RunningService
@@ -46,6 +49,27 @@ def test_wrong_guesses_do_not_lock_user_out_of_another_address(
     assert 1 <= error.value.retry_after_s <= 300
     assert check_within_limits(engine, "192.0.2.2", "owner", _right) is not None
     assert check_within_limits(engine, "192.0.2.1", "anna", _right) is not None
+
+
+def test_wrong_guesses_of_many_addresses_count_for_the_name_but_not_for_known_browsers(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login_limits, "FIRST_WAIT_S", 300.0)
+    with writing(engine) as session:
+        user = repository.add_user(session, "ada", Role.VIEWER)
+        repository.set_password_hash(session, user, "a hash")
+        browser = known_browsers.cookie_of(user)
+    for n in range(FREE_NAME_FAILURES):
+        assert check_within_limits(engine, f"192.0.2.{n}", "ada", _wrong) is None
+    forged = browser[:-1] + ("0" if browser[-1] != "0" else "1")
+    for cookie in (None, forged):
+        with pytest.raises(TooMany):
+            check_within_limits(engine, "192.0.2.99", "ada", _right, cookie)
+    assert check_within_limits(engine, "192.0.2.99", "ada", _right, browser) is not None
+    for _ in range(FREE_FAILURES):
+        check_within_limits(engine, "192.0.2.99", "ada", _wrong, browser)
+    with pytest.raises(TooMany):
+        check_within_limits(engine, "192.0.2.99", "ada", _right, browser)
 
 
 def test_successful_login_resets_the_count_of_failures(engine: Engine) -> None:

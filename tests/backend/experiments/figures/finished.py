@@ -8,7 +8,7 @@ from httpx import Client
 from sqlalchemy import select
 
 from backend.analysis.metrics import repository as metrics
-from backend.db import Run, StudyCell
+from backend.db import ExperimentCell, Run
 from backend.db.engine import writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
@@ -32,7 +32,7 @@ def started(client: Client, *figures: dict[str, Any], **changes: Any) -> str:
     return study_id
 
 
-def score_of(cell: StudyCell) -> float:
+def score_of(cell: ExperimentCell) -> float:
     """Of the first arm 10, 20, 30, of the second 1 more for each; on Acrobot the negative."""
     score = 10.0 * (cell.draw + 1) + cell.arm
     return score if cell.environment == "CartPole-v1" else -score
@@ -43,7 +43,9 @@ def finish(service: RunningService, study_id: str, *, skipped: int = 0, evaluate
     last evaluation that is above them by `evaluated`."""
     with writing(service.engine) as session:
         cells = session.scalars(
-            select(StudyCell).where(StudyCell.study_id == study_id).order_by(StudyCell.number)
+            select(ExperimentCell)
+            .where(ExperimentCell.experiment_id == study_id)
+            .order_by(ExperimentCell.number)
         ).all()
         for cell in cells[: len(cells) - skipped]:
             run = session.get_one(Run, cell.run_id)

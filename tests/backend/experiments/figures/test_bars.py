@@ -42,3 +42,19 @@ def test_bars_of_arms_with_equal_settings_stand_apart(sqlite_service: RunningSer
     finish(sqlite_service, study)
     [bar] = figure(sqlite_service.client, study)["figure"]["data"]
     assert bar["x"] == ["32", "32 rate 0.002"]
+
+
+def test_bars_of_the_top_arms_are_of_each_value_of_the_setting(sqlite_service: RunningService) -> None:
+    arms = [
+        {"label": f"{n_e}/{n_w}", "algorithm": "paac", "config": {"n_e": n_e, "n_w": n_w}}
+        for n_e in (4, 8)
+        for n_w in (1, 2)
+    ]
+    rule = {"rule": "top", "k": 1, "metric": "paac/time_learning"}
+    wanted = {"kind": "bars", "metrics": ["paac/time_learning"], "setting": "config.n_e", "reduction": rule}
+    study = started(sqlite_service.client, wanted, arms=arms, environments=["CartPole-v1"])
+    finish(sqlite_service, study, skipped=1)  # the last run of 8/2, whose mean is then lower
+    answer = figure(sqlite_service.client, study)
+    [bar] = answer["figure"]["data"]
+    assert bar["x"] == ["4/2", "8/1"]
+    assert answer["n_in"] == 11

@@ -5,7 +5,7 @@ from sqlalchemy import select
 from backend.analysis.figures.panels import Frame
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.catalogue import describe
-from backend.db import StudyCell
+from backend.db import ExperimentCell
 from backend.db.engine import writing
 from backend.experiments.figures.kinds.counts import counts_figure, range_in_words
 from backend.specs.events import PointsEvent
@@ -21,7 +21,7 @@ def test_counts_are_of_the_first_run_that_has_the_metrics(sqlite_service: Runnin
     study = started(sqlite_service.client, {"kind": "counts", "metrics": [metric]})
     assert figure(sqlite_service.client, study)["n_in"] == 0
     with writing(sqlite_service.engine) as session:
-        cells = session.scalars(select(StudyCell).order_by(StudyCell.number)).all()
+        cells = session.scalars(select(ExperimentCell).order_by(ExperimentCell.number)).all()
         for cell, value in zip(cells[1:3], (2.0, 3.0), strict=True):
             points = PointsEvent(
                 metric=metric, agent_steps=[1, 2, 3], frames=[1, 2, 3], wall_time_s=[1.0, 2.0, 3.0],

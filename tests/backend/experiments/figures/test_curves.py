@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from backend.analysis.figures.panels import Frame
 from backend.analysis.metrics import repository as metrics
-from backend.db import Run, StudyCell
+from backend.db import ExperimentCell, Run
 from backend.db.engine import writing
 from backend.experiments.figures.kinds import curves as curves_kind
 from backend.experiments.figures.kinds import sorted_scores
@@ -61,7 +61,7 @@ def test_curves_are_the_means_of_the_runs_of_each_arm(service: RunningService) -
     assert numbers(epochs[0]["x"])[-1] == pytest.approx(0.0025, rel=0.05)
     assert by_epoch["layout"]["xaxis"]["tickformat"] == "~g", "no thousandths as m"
     with writing(service.engine) as session:
-        for cell in session.scalars(select(StudyCell)).all():
+        for cell in session.scalars(select(ExperimentCell)).all():
             session.get_one(Run, cell.run_id).wall_time_s = 7_200.0
     long = figure(service.client, study, "f1")["figure"]["layout"]
     assert long["xaxis"]["title"]["text"] == "Training time (h)"
@@ -73,7 +73,7 @@ def test_curve_that_was_read_before_has_the_points_that_came_since(service: Runn
     before = figure(service.client, study_id)
     assert figure(service.client, study_id) == before
     with writing(service.engine) as session:
-        cell = session.scalars(select(StudyCell).where(StudyCell.number == 0)).one()
+        cell = session.scalars(select(ExperimentCell).where(ExperimentCell.number == 0)).one()
         later = PointsEvent(
             metric="rollout/episode_return", source="", agent_steps=[20_000], frames=[20_000],
             wall_time_s=[40.0], episodes=[5], value=[500.0],

@@ -4,7 +4,7 @@ from sqlalchemy import select
 from backend.analysis.figures.bars import Bar
 from backend.analysis.figures.panels import Frame
 from backend.analysis.metrics import repository as metrics
-from backend.db import StudyCell
+from backend.db import ExperimentCell
 from backend.db.engine import writing
 from backend.experiments.figures.kinds.games import games_figure
 from backend.specs.events import PointsEvent
@@ -21,7 +21,9 @@ def test_values_of_a_metric_have_the_unit_of_its_charts(sqlite_service: RunningS
     rule = {"rule": "top", "k": 1, "metric": "system/rss_bytes"}
     study = started(sqlite_service.client, {"kind": "games", "reduction": rule}, draws={"n": 1})
     with writing(sqlite_service.engine) as session:
-        for run_id in session.scalars(select(StudyCell.run_id).where(StudyCell.study_id == study)):
+        for run_id in session.scalars(
+            select(ExperimentCell.run_id).where(ExperimentCell.experiment_id == study)
+        ):
             points = PointsEvent(
                 metric="system/rss_bytes", source="", agent_steps=[1], frames=[1], wall_time_s=[1.0],
                 episodes=[0], value=[400.0 * 2**20],

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from backend.db import StudyCell
+from backend.db import ExperimentCell
 from backend.db.engine import writing
 from tests.backend.experiments.figures.finished import figure, finish, started
 from tests.support.service import RunningService
@@ -41,7 +41,12 @@ def test_words_of_a_rule_count_the_runs_of_the_shown_arms(sqlite_service: Runnin
     )
     finish(sqlite_service, study)
     with writing(sqlite_service.engine) as session:  # the hidden arm has fewer runs on one environment
-        last = select(StudyCell).where(StudyCell.study_id == study).order_by(StudyCell.number.desc()).limit(1)
+        last = (
+            select(ExperimentCell)
+            .where(ExperimentCell.experiment_id == study)
+            .order_by(ExperimentCell.number.desc())
+            .limit(1)
+        )
         session.delete(session.scalars(last).one())
     captions = [figure(sqlite_service.client, study, f"f{at}")["caption"] for at in range(2)]
     assert captions == [

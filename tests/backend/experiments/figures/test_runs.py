@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import select
 
 from backend.analysis.metrics import repository as metrics
-from backend.db import LiveSettings, Run, StudyCell
+from backend.db import ExperimentCell, LiveSettings, Run
 from backend.db.engine import writing
-from backend.experiments.studies import service as studies
+from backend.experiments.experiments import service as experiments
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
@@ -34,9 +34,13 @@ def test_run_that_was_resumed_with_another_limit_is_not_in(sqlite_service: Runni
     with writing(sqlite_service.engine) as session:
         first, second = session.scalars(
             select(Run)
-            .join(StudyCell, StudyCell.run_id == Run.id)
-            .where(StudyCell.study_id == study, StudyCell.environment == "CartPole-v1", StudyCell.arm == 0)
-            .order_by(StudyCell.draw)
+            .join(ExperimentCell, ExperimentCell.run_id == Run.id)
+            .where(
+                ExperimentCell.experiment_id == study,
+                ExperimentCell.environment == "CartPole-v1",
+                ExperimentCell.arm == 0,
+            )
+            .order_by(ExperimentCell.draw)
             .limit(2)
         )
         first.attempt = second.attempt = 2
@@ -75,11 +79,11 @@ def test_cell_of_a_changed_run_says_so_and_is_filled_again(
         [row] = csv.DictReader(io.StringIO(archive.read(name).decode()))
     assert row["changed"] == "True"
     with writing(sqlite_service.engine) as session:
-        studies.reconcile(session, study)
+        experiments.reconcile(session, study)
     retried = client.post(f"{STUDIES}/{study}/retry")
     assert retried.status_code == 200, retried.text
     with writing(sqlite_service.engine) as session:
-        studies.reconcile(session, study)
+        experiments.reconcile(session, study)
     [cell] = client.get(f"{STUDIES}/{study}/cells").json()["items"]
     assert (cell["state"], cell["run"] != changed) == ("queued", True)
     assert client.get(f"/api/v1/runs/{changed}").json()["state"] == state
@@ -90,7 +94,7 @@ def test_run_of_a_cell_that_an_earlier_version_planned_counts_after_a_second_att
 ) -> None:
     study = started(sqlite_service.client, {"kind": "table"}, environments=["CartPole-v1"], concurrency=1)
     with writing(sqlite_service.engine) as session:
-        cells = session.scalars(select(StudyCell).where(StudyCell.started.is_(False))).all()
+        cells = session.scalars(select(ExperimentCell).where(ExperimentCell.started.is_(False))).all()
         for cell in cells:
             cell.key = "0" * 32  # of the settings that the earlier version had
     while any(not cell.started for cell in cells):
@@ -100,8 +104,8 @@ def test_run_of_a_cell_that_an_earlier_version_planned_counts_after_a_second_att
                 runs.transition(session, run, after, "for the test")
             run.score, run.attempt = 1.0, 2
         with writing(sqlite_service.engine) as session:
-            studies.reconcile(session, study)
-            cells = session.scalars(select(StudyCell)).all()
+            experiments.reconcile(session, study)
+            cells = session.scalars(select(ExperimentCell)).all()
     assert figure(sqlite_service.client, study)["n_in"] == len(cells) - 1
 
 
@@ -120,8 +124,8 @@ def test_stopped_run_with_a_score_is_not_in(sqlite_service: RunningService) -> N
     study = started(sqlite_service.client, {"kind": "table"})
     finish(sqlite_service, study)
     with writing(sqlite_service.engine) as session:
-        first = StudyCell.study_id == study, StudyCell.number == 0
-        cell = session.scalars(select(StudyCell).where(*first)).one()
+        first = ExperimentCell.experiment_id == study, ExperimentCell.number == 0
+        cell = session.scalars(select(ExperimentCell).where(*first)).one()
         session.get_one(Run, cell.run_id).state = RunState.STOPPED
     cut_short = figure(sqlite_service.client, study)
     assert (cut_short["n_in"], cut_short["n_planned"]) == (11, 12)
@@ -135,7 +139,7 @@ def test_time_that_was_read_before_is_that_of_the_points_that_came_since(service
     finish(service, study)
     before = cells_of(figure(service.client, study)["table"])["CartPole"]
     with writing(service.engine) as session:
-        cell = session.scalars(select(StudyCell).where(StudyCell.number == 0)).one()
+        cell = session.scalars(select(ExperimentCell).where(ExperimentCell.number == 0)).one()
         run = session.get_one(Run, cell.run_id)
         later = PointsEvent(
             metric="rollout/episode_return", source="", agent_steps=list(range(20_000, 20_100)),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from backend.db import StudyCell
+from backend.db import ExperimentCell
 from backend.db.engine import reading
 from tests.backend.experiments.figures.finished import STUDIES, figure, finish, started
 from tests.support.rows import add_attempt, make_run
@@ -19,7 +19,7 @@ def test_captions_of_figures_over_time_count_runs_that_trained_beside_others(ser
     study = started(service.client, {"kind": "curves", "x": "hours"}, {"kind": "curves"})
     finish(service, study)
     with reading(service.engine) as session:
-        cells = session.scalars(select(StudyCell).order_by(StudyCell.number)).all()
+        cells = session.scalars(select(ExperimentCell).order_by(ExperimentCell.number)).all()
         run_ids = [cell.run_id or "" for cell in cells]
     began = datetime(2026, 1, 1, tzinfo=UTC)
     other, earlier, later = (make_run(service.engine, seed=seed) for seed in (100, 101, 102))

@@ -3,7 +3,7 @@ import pytest
 from sqlalchemy import select
 
 from backend.analysis.metrics import repository as metrics
-from backend.db import Series, StudyCell
+from backend.db import ExperimentCell, Series
 from backend.db.engine import writing
 from backend.experiments.figures.kinds.speedups import mean_speedups
 from backend.specs.events import PointsEvent
@@ -32,7 +32,7 @@ def test_speed_ups_are_relative_to_the_first_arm_of_each_algorithm(service: Runn
     study = started(service.client, wanted, arms=arms, environments=["CartPole-v1"])
     finish(service, study)
     with writing(service.engine) as session:  # a hundred episodes count as a score
-        for cell in session.scalars(select(StudyCell)):
+        for cell in session.scalars(select(ExperimentCell)):
             series = session.scalars(select(Series).where(Series.run_id == cell.run_id)).all()
             assert series
             n = 200

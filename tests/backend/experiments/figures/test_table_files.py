@@ -1,3 +1,6 @@
+import csv
+import io
+
 from backend.experiments.figures import table_files
 from backend.experiments.figures.tables import Column, Table, TableCell, TableRow
 
@@ -13,6 +16,22 @@ def test_csv_of_a_table_has_units_and_intervals() -> None:
         "16 threads,12.5,11.0,14.0,5,6",
         "Mean,,,,,",
     ]
+
+
+def test_no_two_columns_of_a_csv_have_one_name() -> None:
+    columns = [
+        Column("Environment", "", "name"),
+        Column("PAAC nips", "no-op starts; best of 3", "ours"),
+        Column("PAAC nips", "no-op starts; Clemente et al.", "published"),
+        Column("human", "human starts; Nair et al.", "published"),
+        Column("human", "no-op starts; Nair et al.", "published"),
+    ]
+    table = Table(columns, [TableRow("Pong", [TableCell(float(n)) for n in range(4)])], [])
+    [names, *_] = csv.reader(io.StringIO(table_files.table_csv(table)))
+    assert names == [
+        "Environment", "PAAC nips", "PAAC nips, published, no-op starts", "human, published, human starts",
+        "human, published, no-op starts",
+    ]  # fmt: skip
 
 
 def test_latex_of_a_table_tells_columns_of_equal_titles_apart_and_has_no_command_of_a_name() -> None:

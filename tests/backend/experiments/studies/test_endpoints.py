@@ -8,13 +8,14 @@ from httpx import Client
 from sqlalchemy import Engine, select
 
 from backend import __version__
-from backend.db import Attempt, Run, Study, StudyCell, Transition
+from backend.db import Attempt, Experiment, ExperimentCell, Run, Transition
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.experiments.definitions import DEFINITIONS, ITEMS
 from backend.experiments.definitions.base import study_of
-from backend.experiments.studies import repository
-from backend.experiments.studies import service as studies
+from backend.experiments.experiments import repository
+from backend.experiments.experiments import service as experiments
+from backend.experiments.experiments.study import prepare
 from backend.platform.principals import Role
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
@@ -88,7 +89,7 @@ def end_runs(
 def reconcile(engine: Engine, study: dict[str, Any]) -> None:
     while True:
         with writing(engine) as session:
-            if not studies.reconcile(session, study["id"]):
+            if not experiments.reconcile(session, study["id"]):
                 return
 
 
@@ -330,7 +331,7 @@ def test_stopped_study_continues_when_extended_and_is_deleted_without_its_runs(
     assert client.get(f"{STUDIES}/{study['id']}").status_code == 404
     assert n_runs(service.engine) == 12
     with reading(service.engine) as session:
-        assert session.scalars(select(StudyCell)).all() == []
+        assert session.scalars(select(ExperimentCell)).all() == []
 
 
 def test_budget_of_runs_ends_a_study(service: RunningService, client: Client) -> None:
@@ -532,6 +533,18 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     assert n_runs(service.engine) == 2
 
 
+def test_estimate_has_memory_and_processes_and_warns_as_the_runs_would(
+    sqlite_service: RunningService,
+) -> None:
+    add_host(sqlite_service.engine, "small", memory_bytes=8 * 2**30, cpu_count=2)
+    body = {"item": "gorila-table-4", "scale": "paper"}
+    cost = sqlite_service.client.post(f"{STUDIES}/estimate", json=body).json()
+    assert (cost["n_runs"], cost["processes"]) == (490, 131)
+    assert cost["memory_bytes"] > 100 * 2**30
+    gorila = [warning for warning in cost["warnings"] if warning.startswith("Gorila DQN: ")]
+    assert ["GiB of memory" in gorila[0], "131 processes on 2 cores" in gorila[1]] == [True, True]
+
+
 def test_estimate_counts_the_slots_of_hosts_that_can_train_the_runs(sqlite_service: RunningService) -> None:
     client, engine = sqlite_service.client, sqlite_service.engine
     add_host(engine, "a", slots=1)
@@ -575,8 +588,9 @@ def test_item_of_a_paper_is_started_by_one_request_and_listed_with_it(sqlite_ser
 def test_latest_studies_of_a_definition_are_read_alone(sqlite_service: RunningService) -> None:
     with writing(sqlite_service.engine) as session:
         for number in range(12):
-            study = Study(
-                id=new_id(), created_at=datetime.now(UTC) + timedelta(seconds=number), name=f"s{number}",
+            study = Experiment(
+                id=new_id(), created_at=datetime.now(UTC) + timedelta(seconds=number), kind="study",
+                name=f"s{number}",
                 definition="a3c-figure-2" if number % 2 else "paac-table-1", scale="minutes",
                 spec=StudySpec.model_validate(study_body()).model_dump(mode="json"), state="finished",
                 state_reason="for the test", revision=0,
@@ -771,7 +785,7 @@ def test_every_item_at_every_scale_can_be_started(sqlite_service: RunningService
             for scale in definition.scales:
                 study = study_of(paper, definition, scale)
                 if study.n_runs <= 800:  # the others have the same arms on as many games
-                    _, planned, _ = studies.prepare(session, study)
+                    _, planned, _ = prepare(session, study)
                     assert len(planned) == study.n_runs, (definition.id, scale)
     without = {name for name, (_, known) in DEFINITIONS.items() if {"hours", "paper"} - known.scales.keys()}
     assert without == {"ga3c-table-1"}, "which is about this installation's machines"
@@ -796,7 +810,7 @@ def test_extension_is_refused_for_what_it_adds_not_for_what_an_earlier_version_a
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "environments")
     assert "has no such score for CartPole-v1" in refused.text
     with writing(service.engine) as session:
-        row = session.get_one(Study, study["id"])
+        row = session.get_one(Experiment, study["id"])
         row.spec = row.spec | {"figures": [figure | {"reduction": {"normalise": "human"}}]}
     answer = client.post(f"{STUDIES}/{study['id']}/extend", json={"draws": 2})
     assert (answer.status_code, answer.json()["n_runs"]) == (200, 2), answer.text

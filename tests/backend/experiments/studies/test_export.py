@@ -3,12 +3,17 @@ import csv
 import io
 import json
 import zipfile
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from backend.analysis.figures.export_series import COLUMNS
+from backend.db import ExperimentCell
+from backend.db.engine import writing
 from tests.backend.experiments.figures.finished import ARMS, STUDIES, finish, started
+from tests.support.rows import evaluation_row
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -24,6 +29,11 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
     arms = [ARMS[0] | {"label": "=1+1"}, *ARMS[1:]]
     study = started(service.client, *figures, draws={"n": 3, "space": space}, arms=arms)
     finish(service, study)
+    with writing(service.engine) as session:
+        run_id = session.scalars(select(ExperimentCell.run_id).where(ExperimentCell.number == 0)).one()
+        later = datetime(2026, 1, 2, tzinfo=UTC)
+        # As of a method that keeps its best parameters and evaluates them again at the end.
+        session.add(evaluation_row(str(run_id), 10_000, 999.0, requested_at=later))
     answer = service.client.get(f"{STUDIES}/{study}/export")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/zip")
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -31,8 +41,8 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
         files = {name.partition("/")[2]: archive.read(name).decode() for name in archive.namelist()}
     scripts = {f"f{at}.py" for at in range(6) if at != 2}
     assert files.keys() == scripts | {f"f{at}.csv" for at in range(6)} | {
-        "README.md", "study.json", "runs.csv", "figure-runs.csv", "specs.jsonl", "versions.json",
-        "f2.tex", "figure-runs.tex",
+        "README.md", "study.json", "runs.csv", "scores.csv", "figure-runs.csv", "specs.jsonl",
+        "versions.json", "f2.tex", "figure-runs.tex",
     }  # fmt: skip
     curves = ast.literal_eval(files["f1.py"].split("FIGURE = ", 1)[1].split("\n\n", 1)[0])
     titles = [(text["panel"], round(text["x"], 6), text["y"], text["text"]) for text in curves["texts"]]
@@ -42,6 +52,19 @@ def test_export_has_figures_with_scripts_runs_settings_and_versions(service: Run
         "10.0",
         "110.0",
         "",
+    ]
+    assert first["training_time_s"] == "20.0"
+    of_first = [row for row in csv.reader(io.StringIO(files["scores.csv"])) if row[0] == first["run"]]
+    assert of_first == [
+        [first["run"], "training", "10000", "20.0", "10.0", ""],  # of four episodes, not of 100
+        *(
+            [first["run"], "evaluation", steps, seconds, mean, "30"]
+            for steps, seconds, mean in (
+                ("5000", "5.0", "9.0"),
+                ("10000", "10.0", "110.0"),
+                ("10000", "10.0", "999.0"),
+            )
+        ),
     ]
     assert len(files["runs.csv"].splitlines()) == len(files["specs.jsonl"].splitlines()) + 1 == 13
     assert "highest score 31" in files["README.md"]

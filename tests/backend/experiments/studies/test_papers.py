@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import select
 
 from backend.analysis.metrics import repository as metrics
-from backend.db import Run, Study, StudyCell
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import writing
+from backend.db.experiment import study_spec
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.definitions import DEFINITIONS
-from backend.experiments.studies import expansion
-from backend.experiments.studies import service as studies
+from backend.experiments.experiments.study import run_spec_of
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.rows import evaluation_row
@@ -41,12 +41,14 @@ def finish(service: RunningService, study_id: str) -> None:
     """Fill every cell with a finished run that has what the study's figures are made of."""
     rng = np.random.default_rng(0)
     with writing(service.engine) as session:
-        study = session.get_one(Study, study_id)
-        spec = studies.spec_of(study)
+        study = session.get_one(Experiment, study_id)
+        spec = study_spec(study.spec)
         shown = {metric for figure in spec.figures for metric in figure.metrics}
         protocols = protocols_of(spec, 0)
-        for cell in session.scalars(select(StudyCell).where(StudyCell.study_id == study_id)).all():
-            run_spec = expansion.run_spec_of(
+        for cell in session.scalars(
+            select(ExperimentCell).where(ExperimentCell.experiment_id == study_id)
+        ).all():
+            run_spec = run_spec_of(
                 spec, cell.arm, cell.environment, cell.draw, cell.settings, study.spec["custom"]
             )
             score = float(rng.uniform(80, 100))
@@ -76,7 +78,7 @@ def test_export_of_a_definition_draws_every_figure_with_all_its_runs(
     item = DEFINITIONS[name][1].items[0].id
     study = client.post("/api/v1/studies", json={"item": item, "scale": "minutes"}).json()
     with writing(sqlite_service.engine) as session:
-        for cell in session.scalars(select(StudyCell)).all():
+        for cell in session.scalars(select(ExperimentCell)).all():
             cell.run_id = None
         for run in session.scalars(select(Run)).all():
             session.delete(run)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from backend.analysis.metrics import repository as metrics
-from backend.db import Attempt, Run, StudyCell
+from backend.db import Attempt, ExperimentCell, Run
 from backend.db.engine import writing
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
@@ -67,7 +67,7 @@ def finish(service: RunningService) -> None:
     shares = [curve(f"paac/time_{part}", rng.uniform(0.2, 0.6, 20)) for part in ("learning", "environment")]
     with writing(service.engine) as session:
         example = session.scalars(select(Run)).one()
-        for cell in session.scalars(select(StudyCell).order_by(StudyCell.number)).all():
+        for cell in session.scalars(select(ExperimentCell).order_by(ExperimentCell.number)).all():
             returns = np.linspace(0, 100, N_POINTS) + rng.normal(0, 10, N_POINTS)
             run = Run(
                 id=f"01{cell.number:024d}", created_at=example.created_at, name="r", algorithm="paac",

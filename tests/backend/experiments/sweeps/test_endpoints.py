@@ -6,9 +6,9 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine, select
 
-from backend.db import Run, SweepMember
+from backend.db import ExperimentCell, Run
 from backend.db.engine import reading, writing
-from backend.experiments.sweeps import service as sweep_service
+from backend.experiments.experiments import service as experiments
 from backend.platform.principals import Role
 from backend.runs.runs import service as runs
 from backend.specs.environments.custom import read_custom_environments
@@ -48,9 +48,9 @@ def detail(client: Client, sweep: dict[str, Any]) -> dict[str, Any]:
 
 def members(engine: Engine) -> list[tuple[Any, ...]]:
     with reading(engine) as session:
-        query = select(SweepMember.configuration, SweepMember.seed, Run.state).join(Run)
+        query = select(ExperimentCell.arm, ExperimentCell.seed, Run.state).join(Run)
         return [
-            tuple(row) for row in session.execute(query.order_by(SweepMember.seed, SweepMember.configuration))
+            tuple(row) for row in session.execute(query.order_by(ExperimentCell.seed, ExperimentCell.arm))
         ]
 
 
@@ -67,7 +67,7 @@ def end_runs(engine: Engine, scores: dict[float, float], state: RunState = RunSt
 def reconcile(engine: Engine, sweep: dict[str, Any]) -> None:
     while True:
         with writing(engine) as session:
-            if not sweep_service.reconcile(session, sweep["id"]):
+            if not experiments.reconcile(session, sweep["id"]):
                 return
 
 
@@ -123,11 +123,11 @@ def test_sweep_reconciled_by_two_processes_starts_each_run_once(
         reconcile(service.engine, sweep)
     assert members(service.engine) == before
     with reading(service.engine) as session:
-        assert sweep_service.running(session) == [sweep["id"]]
-        assert not sweep_service.is_due(session, sweep["id"])
+        assert experiments.running(session) == [sweep["id"]]
+        assert not experiments.is_due(session, sweep["id"])
     end_runs(service.engine, {0.001: 1.0, 0.01: 1.0})
     with reading(service.engine) as session:
-        assert sweep_service.is_due(session, sweep["id"])
+        assert experiments.is_due(session, sweep["id"])
 
 
 def test_scores_of_evaluations_can_be_the_objective(service: RunningService, client: Client) -> None:
@@ -222,7 +222,7 @@ def test_member_that_was_resumed_with_another_limit_has_no_score_and_is_trained_
     reconcile(service.engine, sweep)
     assert client.post(f"{SWEEPS}/{sweep['id']}/retry").status_code == 409
     with writing(service.engine) as session:
-        query = select(Run).join(SweepMember).where(SweepMember.configuration == 0, SweepMember.seed == 1)
+        query = select(Run).join(ExperimentCell).where(ExperimentCell.arm == 0, ExperimentCell.seed == 1)
         (run,) = session.scalars(query)
         run.attempt, run.score = 2, 500.0
         run.spec = run.spec | {"stop": run.spec["stop"] | {"agent_steps": 999_999}}

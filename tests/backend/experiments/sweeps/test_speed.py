@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from backend.db import Run, Sweep, SweepConfiguration, SweepMember
+from backend.db import Experiment, ExperimentCell, Run
 from backend.db.base import new_id
 from backend.db.engine import writing
-from backend.experiments.sweeps import service as sweep_service
+from backend.experiments.cells.equal_runs import key_of_stored
+from backend.experiments.experiments import service as experiments
 from backend.specs.run import parse_run_spec
 from backend.specs.sweep import SweepSpec
 from tests.support.rows import CARTPOLE
@@ -32,15 +33,11 @@ def test_sweep_of_1000_runs_is_read_within_its_time_limit(service: RunningServic
     rng, now = np.random.default_rng(0), datetime.now(UTC)
     run_spec = parse_run_spec(CARTPOLE).model_dump(mode="json")
     with writing(service.engine) as session:
-        sweep = Sweep(
-            id=new_id(), created_at=now, name="large", spec=spec.model_dump(mode="json"), state="running",
-            state_reason="", looks=0, revision=1,
+        sweep = Experiment(
+            id=new_id(), kind="sweep", created_at=now, name="large", spec=spec.model_dump(mode="json"),
+            state="running", state_reason="", looks=0, revision=1,
         )  # fmt: skip
         session.add(sweep)
-        session.flush()
-        for number in range(N_CONFIGURATIONS):
-            settings = {"config.learning_rate": number / 1_000}
-            session.add(SweepConfiguration(sweep_id=sweep.id, number=number, settings=settings))
         session.flush()
         for number in range(N_CONFIGURATIONS):
             for seed in range(N_SEEDS):
@@ -52,7 +49,13 @@ def test_sweep_of_1000_runs_is_read_within_its_time_limit(service: RunningServic
                 )  # fmt: skip
                 session.add(run)
                 session.flush()
-                session.add(SweepMember(sweep_id=sweep.id, configuration=number, seed=seed, run_id=run.id))
+                session.add(
+                    ExperimentCell(
+                        experiment_id=sweep.id, number=seed * N_CONFIGURATIONS + number, arm=number,
+                        environment="CartPole-v1", draw=seed, seed=seed, started=True, run_id=run.id,
+                        settings={"config.learning_rate": number / 1_000}, key=key_of_stored(run_spec),
+                    )
+                )  # fmt: skip
         sweep_id = sweep.id
     address = f"/api/v1/sweeps/{sweep_id}"
     assert len(service.client.get(address).json()["configurations"]) == N_CONFIGURATIONS
@@ -64,7 +67,7 @@ def test_sweep_of_1000_runs_is_read_within_its_time_limit(service: RunningServic
         assert answer.status_code == 200
     with writing(service.engine) as session:
         began = time.perf_counter()
-        sweep_service.is_due(session, sweep_id)
+        experiments.is_due(session, sweep_id)
         look_ms = 1_000 * (time.perf_counter() - began)
     p95 = float(np.percentile(taken_ms, 95))
     print(f"sweep of 1,000 runs: p95 {p95:.0f} ms; a look of the reconciler {look_ms:.0f} ms")  # noqa: T201

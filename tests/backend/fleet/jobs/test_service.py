@@ -89,6 +89,22 @@ def test_claim_skips_jobs_in_environments_the_host_lacks(engine: Engine) -> None
         assert service.claim(session, "there", LEASE_S, ["ALE/Pong-v5", "CartPole-v1"]) is not None
 
 
+def test_who_requests_jobs_takes_turns(engine: Engine) -> None:
+    run = make_run(engine)
+    with writing(engine) as session:
+        for target, sender in enumerate("aaab"):
+            service.request(session, "video", run.id, str(target) * 26, queue="cpu", requested_by=sender)
+        service.request(session, "evaluation", run.id, TARGET, queue="cpu", requested_by="b")
+    turns = []
+    for _ in range(5):
+        with writing(engine) as session:
+            job = service.claim(session, "here", LEASE_S, ENVS)
+            assert job is not None
+            turns.append((job.requested_by, job.kind))
+    of_a, of_b = ("a", "video"), ("b", "video")
+    assert turns == [of_a, of_b, of_a, ("b", "evaluation"), of_a]
+
+
 def test_job_with_expired_lease_is_claimed_again_and_ignores_first_worker(engine: Engine) -> None:
     job = _request(engine)
     with writing(engine) as session:

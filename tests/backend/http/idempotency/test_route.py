@@ -59,9 +59,13 @@ def test_key_with_another_body_is_rejected(service: RunningService) -> None:
     assert _n_runs(service) == 1
 
 
-def test_keys_are_scoped_to_the_user(service: RunningService) -> None:
-    with service.client_as(Role.OPERATOR) as other:
-        assert created_run(_post(other))["id"] != created_run(_post(service.client))["id"]
+def test_keys_are_scoped_to_the_session_or_token(service: RunningService) -> None:
+    with service.client_as(Role.OPERATOR) as other, service.new_client() as script:
+        request = {"name": "a script", "role": "operator"}
+        token = service.client.post("/api/v1/tokens", json=request).json()["token"]
+        script.headers["Authorization"] = f"Bearer {token}"
+        ids = {created_run(_post(client))["id"] for client in (other, service.client, script)}
+        assert len(ids) == 3
         with service.new_client() as nobody:
             assert _post(nobody).status_code == 401
 

@@ -28,6 +28,8 @@ from backend.db import (
     Checkpoint,
     CleanUp,
     DeletedRun,
+    Experiment,
+    ExperimentCell,
     ExternalSource,
     IdempotencyKey,
     Job,
@@ -43,11 +45,6 @@ from backend.db import (
     StartSet,
     StepNote,
     StoredSaliency,
-    Study,
-    StudyCell,
-    Sweep,
-    SweepConfiguration,
-    SweepMember,
     Token,
     User,
 )
@@ -265,28 +262,28 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
         session.add(RecordingPart(recording_id=recording.id, first_step=0, content=b"p", sha256="0" * 64))
         actions.change(session, child.id, {"group": "g"})
         sweep_id = new_id()
-        session.add(Sweep(id=sweep_id, created_at=NOW, name="s", spec=SWEEP, state="running"))
-        session.flush()
-        session.add(SweepConfiguration(sweep_id=sweep_id, number=0, settings={"config.beta": 0.1}))
-        session.flush()
-        session.add_all(
-            SweepMember(sweep_id=sweep_id, configuration=0, seed=seed, run_id=run_id)
-            for seed, run_id in enumerate((run.id, None))
+        session.add(
+            Experiment(id=sweep_id, created_at=NOW, kind="sweep", name="s", spec=SWEEP, state="running")
         )
         study_id = new_id()
-        session.add(Study(id=study_id, created_at=NOW, name="s", spec=STUDY, state="running"))
-        session.flush()
         session.add(
-            StudyCell(
-                study_id=study_id,
-                number=0,
+            Experiment(id=study_id, created_at=NOW, kind="study", name="s", spec=STUDY, state="running")
+        )
+        session.flush()
+        session.add_all(
+            ExperimentCell(
+                experiment_id=experiment_id,
+                number=number,
                 arm=0,
                 environment="e",
-                draw=0,
+                draw=number,
                 seed=2**63 - 1,
-                settings={},
+                settings={"config.beta": 0.1},
                 key="k",
+                run_id=run_id,
             )
+            for experiment_id in (sweep_id, study_id)
+            for number, run_id in enumerate((run.id, None))
         )
         session.flush()
         for table in Base.metadata.sorted_tables:
@@ -373,8 +370,8 @@ def small(tmp_path: Path, sqlite_template: Path) -> tuple[Settings, Path]:
         session.add_all(
             [
                 episode_row(run.id, replay="r.npz"),
-                Sweep(id=new_id(), created_at=NOW, name="s", spec=SWEEP, state="running"),
-                Study(id=new_id(), created_at=NOW, name="s", spec=STUDY, state="running"),
+                Experiment(id="sweep", created_at=NOW, kind="sweep", name="s", spec=SWEEP, state="running"),
+                Experiment(id="study", created_at=NOW, kind="study", name="s", spec=STUDY, state="running"),
                 RetentionSettings(scope="installation", settings={"videos_days": 3}, changed_at=NOW),
             ]
         )
@@ -592,7 +589,7 @@ def test_archive_with_other_members_is_refused(tmp_path: Path, name: str, kind: 
 
 
 @pytest.mark.long
-def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_sparse_or_long_member_or_header_is_refused_before_it_is_read(tmp_path: Path) -> None:
     header = tarfile.TarInfo("manifest.json")
     header.size = 512
     block = bytearray(header.tobuf(tarfile.GNU_FORMAT))
@@ -605,7 +602,12 @@ def test_sparse_or_long_member_is_refused_before_it_is_read(tmp_path: Path) -> N
     with tarfile.open(tmp_path / "long.tar", "w") as tar:
         header.size = archive.MAX_MANIFEST_BYTES + 1
         tar.addfile(header, BytesIO(bytes(header.size)))
-    for name in ("sparse", "long"):
+    for name, extension in (("extended", tarfile.XHDTYPE), ("renamed", tarfile.GNUTYPE_LONGNAME)):
+        header = tarfile.TarInfo("x")
+        header.type, header.size = extension, 2**17
+        member = tarfile.TarInfo("manifest.json").tobuf()
+        (tmp_path / f"{name}.tar").write_bytes(header.tobuf() + b"x" * header.size + member + bytes(10_240))
+    for name in ("sparse", "long", "extended", "renamed"):
         with pytest.raises(BackupError, match="is not a backup of Callboard: it"):
             service.restore(_settings(tmp_path / "target", None), tmp_path / f"{name}.tar")
 
@@ -663,14 +665,14 @@ def test_damaged_rows_are_named_in_a_backup_and_restored_as_they_are(
 ) -> None:
     source, named = small[0], []
     columns = [("retention_settings", "scope", "settings")]
-    columns += [(table, "id", "spec") for table in ("runs", "studies", "sweeps")]
+    columns += [(table, "id", "spec") for table in ("runs", "experiments")]
     with closing(sqlite3.connect(source.home_dir / "callboard.sqlite3")) as connection:
         for table, key_column, column in columns:
             connection.execute(f"UPDATE {table} SET {column} = ?", (damage,))
-            [[key]] = connection.execute(f"SELECT {key_column} FROM {table}")
-            named.append(f'{table} "{key}": {column}')
-        connection.execute("UPDATE sweeps SET state = 'nonsense'")
-        named.append(f'sweeps "{key}": state')
+            for (key,) in connection.execute(f"SELECT {key_column} FROM {table}"):
+                named.append(f'{table} "{key}": {column}')
+        connection.execute("UPDATE experiments SET state = 'nonsense' WHERE id = 'sweep'")
+        named.append('experiments "sweep": state')
         connection.commit()
     manifest = service.create(source, tmp_path / "damaged.tar")
     assert (sorted(manifest.damaged_values), manifest.n_damaged_values) == (sorted(named), 5)
@@ -686,7 +688,7 @@ def test_damaged_rows_are_named_in_a_backup_and_restored_as_they_are(
     with engine.connect() as connection:
         for table, _, column in columns:
             stored = connection.execute(text(f"SELECT CAST({column} AS TEXT) FROM {table}"))
-            assert json.loads(stored.scalar_one()) == kept
+            assert all(json.loads(value) == kept for value in stored.scalars())
     engine.dispose()
 
 

@@ -164,7 +164,12 @@ def test_full_disk_is_not_reported_as_an_invalid_video(
 
 @pytest.mark.service
 @pytest.mark.parametrize(
-    ("bound", "error"), [("MAX_CPU_S = 0", "processor time"), ("MAX_ENCODED_BYTES = 20_000", "20,000 bytes")]
+    ("bound", "error"),
+    [
+        ("MAX_CPU_S = 0", "processor time"),
+        ("MAX_ENCODED_BYTES = 20_000", "20,000 bytes"),
+        ("MAX_PIXELS = 100 * 240 * 320", "7,680,000 pixels"),
+    ],
 )
 def test_processor_time_and_size_of_an_encoding_are_bounded(tmp_path: Path, bound: str, error: str) -> None:
     sent = tmp_path / "sent"

@@ -179,9 +179,12 @@ class Ga3cLearner:
         self._is_settled = True
         self.model.pause()
         result = StepResult(0, 0, 0)
-        self._count(result)  # before the messages: a counted end of an episode has been sent
-        while self.agents.receive(0.0, result):
-            pass
+        count_AC = np.full_like(self._experiences.count_AC, -1)
+        while not np.array_equal(self._experiences.count_AC, count_AC):  # no message without its decision
+            count_AC = self._experiences.count_AC.copy()
+            while self.agents.receive(0.0, result):
+                pass
+        self._count(result, count_AC)
         result.updates = self.stats.take_updates()
         return self._gate.pass_on(result)
 
@@ -280,7 +283,7 @@ class Ga3cLearner:
 
     def take(self, result: StepResult, passed_s: float) -> StepResult:
         """Complete a result with what was counted and measured since the last one."""
-        self._count(result)
+        self._count(result, self._experiences.count_AC.copy())
         result.metrics, result.metrics_by_source, result.updates = self.stats.take(
             passed_s, self._experiences.waited_s_A, self.thread_counts
         )
@@ -289,10 +292,10 @@ class Ga3cLearner:
         self._adjust()
         return self._gate.pass_on(result)
 
-    def _count(self, result: StepResult) -> None:
-        """Add the agent steps and frames since the last call."""
-        self._count_AC = self._experiences.count_AC.copy()
-        counted = _totals(self._count_AC)
+    def _count(self, result: StepResult, count_AC: NDArray[np.int64]) -> None:
+        """Add the agent steps and frames of these counts since the last call."""
+        self._count_AC = count_AC
+        counted = _totals(count_AC)
         before, self._counted_before = self._counted_before, counted
         result.agent_steps, result.frames = (n - old for n, old in zip(counted, before, strict=True))
 

@@ -336,7 +336,9 @@ def test_checkpoint_of_a_stopped_run_counts_every_episode_that_has_ended(
     [saved] = [event for event in logged(tmp_path / "run") if isinstance(event, CheckpointSavedEvent)]
     state = checkpoint.load(tmp_path / "run" / "checkpoints" / saved.file)["learner"]
     counts = state["counts"][0]
-    assert counts[EPISODES_BEGUN] == saved.episodes + 1
+    # All but the last that began have ended, and the last may have: its agent then has not begun another.
+    assert counts[EPISODES_BEGUN] - saved.episodes in (0, 1)
+    assert 0 <= saved.agent_steps - 2 * saved.episodes <= 2
     assert [saved.agent_steps, saved.frames] == [counts[STEPS], counts[FRAMES]] == state["taken"]
     assert saved.updates == state["updates"]
 

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.experiments.sweeps.planning import Member, Plan, plan
+from backend.experiments.cells.planning import Limits, Member, Plan, plan
 from backend.specs.states import RunState
 from backend.specs.sweep import SweepSpec
 
@@ -15,6 +15,10 @@ def spec(**changes: Any) -> SweepSpec:
     return SweepSpec.model_validate(values | changes)
 
 
+def limits_of(spec: SweepSpec) -> Limits:
+    return Limits(spec.max_seeds, spec.racing, spec.budget, spec.concurrency)
+
+
 def done(configuration: int, seed: int, score: float | None, state: str = "finished") -> Member:
     return Member(configuration, seed, RunState(state), score, agent_steps=100)
 
@@ -22,7 +26,7 @@ def done(configuration: int, seed: int, score: float | None, state: str = "finis
 def planned(
     spec: SweepSpec, members: list[Member], active: int = 2, looks: int = 0, elapsed_s: float = 1.0
 ) -> Plan:
-    return plan(spec, range(active), members, looks=looks, elapsed_s=elapsed_s)
+    return plan(limits_of(spec), range(active), members, looks=looks, elapsed_s=elapsed_s)
 
 
 def test_seeds_are_started_in_turns_within_the_limit_of_concurrency() -> None:
@@ -31,14 +35,6 @@ def test_seeds_are_started_in_turns_within_the_limit_of_concurrency() -> None:
     started = [done(0, 0, 1.0), done(1, 0, None, "running"), done(0, 1, None, "lost")]
     assert planned(spec(concurrency=3), started).start == [(1, 1)]
     assert planned(spec(concurrency=2), started).start == []
-
-
-def test_distinct_seeds_are_of_one_configuration_and_stay_when_seeds_are_added() -> None:
-    distinct = spec(distinct_seeds=True, max_seeds=2, racing=None)
-    assert planned(distinct, [], active=3).start == [(0, 0), (1, 100), (2, 200), (0, 1), (1, 101), (2, 201)]
-    members = [done(k, 100 * k + i, 1.0) for k in range(3) for i in range(2)]
-    extended = spec(distinct_seeds=True, max_seeds=3, racing=None)
-    assert planned(extended, members, active=3).start == [(0, 2), (1, 102), (2, 202)]
 
 
 def test_nothing_is_planned_while_a_seed_of_the_turn_trains() -> None:
@@ -118,11 +114,13 @@ def test_every_sweep_ends_with_distinct_seeds(
 ) -> None:
     rng = np.random.default_rng(seed)
     means = rng.normal(0, 5, n)
-    rules = spec(max_seeds=max_seeds, concurrency=concurrency, **({} if racing else {"racing": None}))
+    limits = limits_of(
+        spec(max_seeds=max_seeds, concurrency=concurrency, **({} if racing else {"racing": None}))
+    )
     members: dict[tuple[int, int], Member] = {}
     active, looks, finished = list(range(n)), 0, None
     while finished is None:
-        result = plan(rules, active, [*members.values()], looks=looks, elapsed_s=0.0)
+        result = plan(limits, active, [*members.values()], looks=looks, elapsed_s=0.0)
         assert not {*result.start} & {*members}, "nothing is started twice"
         assert {number for number, _ in result.start} <= {*active}
         n_open = sum(not member.has_ended for member in members.values())

@@ -1,13 +1,13 @@
-"""What a sweep or a study does next: a pure function of its rows.
+"""What an experiment does next: a pure function of its rows.
 
-All configurations get their seeds in rounds: the first of each, then the second, and so on. Once all of a
-round have ended, a race compares the configurations; those that are worse than another get no further seed.
+A configuration is an arm on an environment. All configurations get their draws in rounds: the first of each,
+then the second, and so on. Once all of a round have ended, a race compares the configurations; those that are
+worse than another get no further draw.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -16,43 +16,35 @@ from backend.specs.sweep import Budget, Racing
 from backend.statistics.racing import worse
 
 
-class SweepLimits(Protocol):
-    """What bounds the runs of a sweep or a study: part of its specification."""
+@dataclass(frozen=True)
+class Limits:
+    """What bounds the runs of an experiment: part of its specification."""
+
+    n_draws: int
+    """Draws of each configuration, at most."""
+    racing: Racing | None
+    """When worse configurations get no further draw; None: never."""
+    budget: Budget
+    """Limits after which no run is started."""
+    concurrency: int
+    """Runs that may be queued or running at the same time."""
 
     @property
-    def max_seeds(self) -> int:
-        """Seeds of each configuration, at most."""
-
-    @property
-    def initial_seeds(self) -> int:
-        """Seeds of each configuration before the first comparison; all of them where nothing races."""
-
-    @property
-    def racing(self) -> Racing | None:
-        """When worse configurations get no further seed; None: never."""
-
-    @property
-    def budget(self) -> Budget:
-        """Limits after which no run is started."""
-
-    @property
-    def concurrency(self) -> int:
-        """Runs that may be queued or running at the same time."""
-
-    def seed_of(self, configuration: int, i: int) -> int:
-        """Seed i, from 0, of a configuration."""
+    def initial_draws(self) -> int:
+        """Draws of each configuration before the first comparison; all of them where nothing races."""
+        return self.n_draws if self.racing is None else self.racing.initial_seeds
 
 
 CHANGED = "changed"
-"""The state of a member, or of a study's cell, whose run has ended and did not train as planned."""
+"""The state of a cell whose run has ended and did not train as planned."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A seed of a configuration."""
+    """A draw of a configuration that has had its turn."""
 
     configuration: int
-    seed: int
+    draw: int
     state: RunState | None
     """State of its run; None if that was deleted."""
     score: float | None = None
@@ -74,88 +66,57 @@ class Member:
         return self.score if self.state == RunState.FINISHED and not self.is_changed else None
 
 
-@dataclass(frozen=True)
-class StoredMember:
-    """A member with its run, if that exists."""
-
-    member: Member
-    run_id: str | None
-    waiting: bool = False
-    """Whether its run is queued again in its turn."""
-
-
-@dataclass(frozen=True)
-class SweepCounts:
-    """How large a sweep is."""
-
-    configurations: int
-    active: int
-    """Configurations that may get further seeds."""
-    runs_of_eliminated: int
-    """Runs of the others."""
-    runs: Counter[str]
-    """Runs by state; `deleted` for those that no longer exist, `changed` for those that have ended and did
-    not train as planned."""
-
-
 @dataclass
 class Plan:
-    """Changes to a sweep."""
+    """Changes to an experiment."""
 
     start: list[tuple[int, int]] = field(default_factory=list)
-    """Configuration and seed of each run to start."""
+    """Configuration and draw of each run to start."""
     eliminated: dict[int, str] = field(default_factory=dict)
-    """Configurations that get no further seed, with the reason."""
+    """Configurations that get no further draw, with the reason."""
     looks: int = 0
     """Comparisons up to now, with those of this plan."""
     finished: str | None = None
-    """Why the sweep has finished, if it has."""
+    """Why the experiment has finished, if it has."""
 
     def changes(self, looks: int) -> bool:
-        """Whether it changes a sweep with `looks` comparisons."""
+        """Whether it changes an experiment with `looks` comparisons."""
         return bool(self.start or self.eliminated or self.finished or self.looks != looks)
 
 
 def plan(
-    spec: SweepLimits,
+    limits: Limits,
     active: Collection[int],
     members: Sequence[Member],
     *,
     looks: int,
     elapsed_s: float,
 ) -> Plan:
-    """What a running sweep or study does next. Once a round has ended, configurations without a score are
+    """What a running experiment does next. Once a round has ended, configurations without a score are
     eliminated and, with racing, those that are worse than another.
 
-    A study has no racing: its configurations are its arms on each environment, its seeds the draws.
-
     Args:
-        spec: the sweep's or study's specification.
-        active: configurations that may get further seeds.
+        limits: the experiment's.
+        active: configurations that may get further draws.
         members: all that were started.
         looks: how often the configurations have been compared.
-        elapsed_s: since the sweep was created.
+        elapsed_s: since the experiment was created.
     """
     own: dict[int, dict[int, Member]] = defaultdict(dict)
     for member in members:
-        own[member.configuration][member.seed] = member
+        own[member.configuration][member.draw] = member
     remaining = sorted(active)
     result = Plan(looks=looks)
     while result.finished is None:
-        n = min(spec.max_seeds, spec.initial_seeds + result.looks)
-        wanted = [
-            (number, seed)
-            for i in range(n)
-            for number in remaining
-            if (seed := spec.seed_of(number, i)) not in own[number]
-        ]
+        n = min(limits.n_draws, limits.initial_draws + result.looks)
+        wanted = [(number, draw) for draw in range(n) for number in remaining if draw not in own[number]]
         n_open = sum(not member.has_ended for member in members)
         charged = [member for member in members if member.is_charged]
-        reached = _reached(spec, charged, elapsed_s) if wanted else None
+        reached = _reached(limits, charged, elapsed_s) if wanted else None
         if wanted and reached is None:
-            free = max(0, spec.concurrency - n_open)
-            if spec.budget.runs is not None:
-                free = min(free, spec.budget.runs - len(charged))
+            free = max(0, limits.concurrency - n_open)
+            if limits.budget.runs is not None:
+                free = min(free, limits.budget.runs - len(charged))
             result.start = wanted[:free]
             return result
         if n_open:
@@ -163,17 +124,15 @@ def plan(
         if wanted:
             result.finished = reached
             return result
-        _compare(spec, remaining, own, result)
+        _compare(limits, remaining, own, result)
         remaining = [number for number in remaining if number not in result.eliminated]
         decided = bool(result.eliminated) and len(remaining) <= 1
-        if decided or not remaining or spec.initial_seeds + result.looks > spec.max_seeds:
+        if decided or not remaining or limits.initial_draws + result.looks > limits.n_draws:
             result.finished = _outcome(remaining, active)
     return result
 
 
-def _compare(
-    spec: SweepLimits, active: Sequence[int], own: dict[int, dict[int, Member]], result: Plan
-) -> None:
+def _compare(limits: Limits, active: Sequence[int], own: dict[int, dict[int, Member]], result: Plan) -> None:
     """Take one look at the active configurations, whose seeds have all ended."""
     result.looks += 1
     scores = {
@@ -185,18 +144,18 @@ def _compare(
     for number in active:
         if not len(scores[number]):
             result.eliminated[number] = "none of its runs has a score"
-    if spec.racing is None:
+    if limits.racing is None:
         return
     scored = [number for number in active if len(scores[number])]
-    for at in worse([scores[number] for number in scored], result.looks, spec.racing.confidence):
-        confidence = f"{100 * spec.racing.confidence:g}% confidence"
+    for at in worse([scores[number] for number in scored], result.looks, limits.racing.confidence):
+        confidence = f"{100 * limits.racing.confidence:g}% confidence"
         n = len(scores[scored[at]])
         result.eliminated[scored[at]] = f"worse than another after {n} seeds, with {confidence}"
 
 
-def _reached(spec: SweepLimits, members: Sequence[Member], elapsed_s: float) -> str | None:
+def _reached(limits: Limits, members: Sequence[Member], elapsed_s: float) -> str | None:
     """The limit of the budget that allows no further run."""
-    budget = spec.budget
+    budget = limits.budget
     if budget.runs is not None and len(members) >= budget.runs:
         return f"its budget of {budget.runs:,} runs is used up"
     if budget.agent_steps is not None and sum(member.agent_steps for member in members) >= budget.agent_steps:

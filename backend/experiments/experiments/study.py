@@ -1,14 +1,22 @@
-"""The runs of a study: arms × environments × draws, each validated before anything is stored."""
+"""Studies: arms × environments × draws, each cell validated before anything is stored."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
+from backend.db import Experiment, ExperimentCell
+from backend.db.experiment import study_spec
 from backend.experiments.cells.equal_runs import key_of
-from backend.experiments.cells.rows import PlannedCell
+from backend.experiments.cells.planning import Limits
+from backend.experiments.cells.protocols import protocols_of
+from backend.experiments.cells.rows import CellRow, PlannedCell
+from backend.experiments.cells.sampling import ConfigValues, random_settings
+from backend.experiments.experiments.kind import Kind, Planned, Stored
 from backend.experiments.figures.problems import figure_problems
-from backend.experiments.sweeps.sampling import ConfigValues, random_settings
+from backend.experiments.figures.unfit import differing_protocols, unfit_figures
 from backend.fleet.hosts import repository as hosts
 from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
@@ -18,7 +26,7 @@ from backend.runs.starts import service as starts
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.names import default_name
-from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, quoted
+from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, is_custom, parse_run_spec
 from backend.specs.study import Arm, StudySpec
@@ -188,7 +196,9 @@ def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> li
                     located = _locate(spec, at, place, error.problems)
                     problems |= {(problem.field, problem.message): problem for problem in located}
                     continue
-                cell = PlannedCell(at, environment, draw, run_spec.seed, settings, key_of(run_spec), run_spec)
+                cell = PlannedCell(
+                    at, environment, draw, run_spec.seed, settings, run_spec, key=key_of(run_spec)
+                )
                 planned.append(cell)
         if len(problems) >= MAX_PROBLEMS or (problems and not spec.draws.space):
             break
@@ -247,3 +257,107 @@ def _locate(
         else:
             field = f"run.{section}" + (f".{rest}" if rest else "")
         yield problem.model_copy(update={"field": field})
+
+
+def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedCell], dict[str, Any]]:
+    """A study with its presets resolved, its cells, and the descriptions of its custom environments.
+
+    Raises:
+        Invalid: with one problem per invalid field.
+    """
+    check(spec)
+    spec = resolve_presets(spec)
+    custom = descriptions(session, spec)
+    spec = pin_start_sets(session, spec, custom)
+    planned = cells(spec, custom)
+    refuse(unfit_figures(spec, planned))
+    return spec, planned, custom
+
+
+def _prepare(session: Session, spec: StudySpec) -> Planned:
+    spec, planned, custom = prepare(session, spec)
+    # In the runs' request, so that all runs stay in one group if the study is renamed.
+    spec = spec.model_copy(update={"run": spec.run | {"group": spec.run.get("group") or spec.name}})
+    return spec.model_dump(mode="json") | {"custom": custom}, planned
+
+
+def _extend(
+    session: Session, study: Experiment, rows: Sequence[CellRow], extension: Mapping[str, Any]
+) -> Planned:
+    """Add draws or environments, or replace the budget: `draws` is the number of draws, with those so far;
+    `environments` are further ones."""
+    before = study_spec(study.spec)
+    draws = extension.get("draws") or before.draws.n
+    if draws < before.draws.n:
+        raise Invalid.field("draws", f"must be at least {before.draws.n}, as now")
+    added = list(extension.get("environments") or [])
+    changes: dict[str, Any] = {
+        "draws": before.draws.model_dump(mode="json") | {"n": draws},
+        "environments": [*before.environments, *added],
+    }
+    if extension.get("budget") is not None:
+        changes["budget"] = extension["budget"]
+    for at, environment in enumerate(added):
+        if before.starts and environment not in before.starts:
+            message = "the evaluations start from sets, and this environment has none: start another study"
+            raise Invalid.field(f"environments.{at}", message)
+    with _naming_fields_of_extension(len(before.environments)):
+        try:
+            spec = StudySpec.model_validate(before.model_dump(mode="json") | changes)
+        except ValidationError as error:
+            raise Invalid(problems_of(error)) from None
+        # A study of an earlier version may break rules of this one, and its figures cannot be changed.
+        check(spec, field_problems(before))
+        custom = descriptions(session, spec)
+        pin_start_sets(session, spec, custom)
+        planned = cells(spec, custom, 0 if added else before.draws.n)
+    known = {(row.arm, row.environment, row.draw) for row in rows}
+    if added:
+        unfit, extended = unfit_figures(spec, planned), "environments"
+    else:  # the new draws may choose another protocol
+        protocols = [protocols_of(spec, number) for number in range(len(spec.arms))]
+        unfit, extended = differing_protocols(spec, planned, protocols), "draws"
+    if unfit:
+        raise Invalid.field(extended, "; ".join(f"{field} {text}" for field, text in unfit.items()))
+    new = [cell for cell in planned if (cell.arm, cell.environment, cell.draw) not in known]
+    return spec.model_dump(mode="json") | {"custom": custom}, new
+
+
+@contextmanager
+def _naming_fields_of_extension(n_environments: int) -> Iterator[None]:
+    """Errors in fields of the extended study are in those of the extension: its environments begin after the
+    study's own `n_environments`."""
+
+    def name(field: str) -> str:
+        section, _, rest = field.partition(".")
+        at, _, below = rest.partition(".")
+        if section == "environments" and at.isdigit() and int(at) >= n_environments:
+            return ".".join(filter(None, [section, str(int(at) - n_environments), below]))
+        return "draws" if field == "draws.n" else field
+
+    try:
+        yield
+    except Invalid as error:
+        problems = [problem.model_copy(update={"field": name(problem.field)}) for problem in error.errors]
+        raise Invalid(problems) from None
+
+
+def _limits(spec: StudySpec) -> Limits:
+    return Limits(spec.draws.n, None, spec.budget, spec.concurrency)
+
+
+def _run_spec(spec: StudySpec, stored: Stored, cell: ExperimentCell) -> RunSpec:
+    custom = stored.get("custom") or {}
+    return run_spec_of(spec, cell.arm, cell.environment, cell.draw, cell.settings, custom)
+
+
+STUDY = Kind(
+    extensible=("draws", "environments", "budget"),
+    reuses_runs=True,
+    eliminates=False,
+    parse=study_spec,
+    limits=_limits,
+    run_spec=_run_spec,
+    prepare=_prepare,
+    extend=_extend,
+)

@@ -1,18 +1,26 @@
-"""The configurations that a request for a sweep has, and what is wrong with them."""
+"""Sweeps: the configurations of a request, what is wrong with them, and their cells."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from backend.experiments.sweeps import sampling
+from backend.db import Experiment, ExperimentCell
+from backend.experiments.cells import sampling
+from backend.experiments.cells.planning import Limits
+from backend.experiments.cells.rows import CellRow, NewCell
+from backend.experiments.experiments import repository
+from backend.experiments.experiments.kind import Kind, Planned, Stored
 from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import grid, requests
 from backend.runs.starts import service as starts
-from backend.specs.problems import FieldProblem, InvalidSpec, quoted
+from backend.specs.names import grid_name
+from backend.specs.problems import FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
-from backend.specs.run import parse_run_spec
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.sweep import SweepSpec
 
 _SHOWN_PROBLEMS = 20
@@ -130,3 +138,88 @@ def _locate(spec: SweepSpec, problems: Sequence[FieldProblem]) -> list[FieldProb
         )
         for problem in problems
     ]
+
+
+def _cells(
+    spec: SweepSpec, configurations: Sequence[sampling.ConfigValues], first_draws: Mapping[int, int]
+) -> list[NewCell]:
+    """The cells of configurations in the order in which they are started: by draw and configuration.
+
+    Args:
+        spec: the sweep.
+        configurations: all of them, by number.
+        first_draws: of those that have cells already, the number of their first new draw.
+    """
+    environment = str(spec.run.get("environment"))
+    return [
+        NewCell(arm, environment, draw, spec.seed_of(arm, draw), settings)
+        for draw in range(spec.max_seeds)
+        for arm, settings in enumerate(configurations)
+        if draw >= first_draws.get(arm, 0)
+    ]
+
+
+def _prepare(session: Session, spec: SweepSpec) -> Planned:
+    check(spec)
+    request = request_of_runs(session, spec)
+    # In the runs' request, so that all runs stay in one group if the sweep is renamed.
+    spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
+    configurations = of(spec)
+    spec = pinned(session, spec, configurations[0])
+    return spec.model_dump(mode="json"), _cells(spec, configurations, {})
+
+
+def _extend(
+    session: Session, sweep: Experiment, cells: Sequence[CellRow], extension: Mapping[str, Any]
+) -> Planned:
+    """Add seeds, configurations or values, or replace the budget. Under `values`, there are further ones by
+    field, of settings that vary over a list of values."""
+    before = SweepSpec.model_validate(sweep.spec)
+    changes = {name: value for name, value in extension.items() if value is not None}
+    values = changes.pop("values", None) or {}
+    if before.sampler == "grid" and changes.get("n_configurations") is not None:
+        raise Invalid.field("n_configurations", "a grid has all combinations: add values instead")
+    for name, floor in (("max_seeds", before.max_seeds), ("n_configurations", before.n_configurations)):
+        if changes.get(name) is not None and floor is not None and changes[name] < floor:
+            raise Invalid.field(name, f"must be at least {floor}, as now")
+    space = dict(sweep.spec["space"])
+    for path, added in values.items():
+        if path not in space or space[path].get("values") is None:
+            raise Invalid.field(f"values.{path}", "is not a setting with a list of values in this sweep")
+        space[path] = space[path] | {"values": [*space[path]["values"], *added]}
+    try:
+        spec = SweepSpec.model_validate(before.model_dump(mode="json") | changes | {"space": space})
+    except ValidationError as error:
+        raise Invalid(problems_of(error)) from None
+    check(spec)
+    wanted = of(spec)
+    spec = pinned(session, spec, wanted[0])
+    known = [row.settings for row in repository.configurations(session, sweep.id)]
+    new = [settings for settings in wanted if settings not in known]
+    if spec.n_configurations is not None:
+        new = new[: max(0, spec.n_configurations - len(known))]
+    if values and not new:
+        raise Invalid.field("values", "would add no configuration: raise n_configurations too")
+    first_draws = Counter(cell.arm for cell in cells)
+    return spec.model_dump(mode="json"), _cells(spec, [*known, *new], first_draws)
+
+
+def _limits(spec: SweepSpec) -> Limits:
+    return Limits(spec.max_seeds, spec.racing, spec.budget, spec.concurrency)
+
+
+def _run_spec(spec: SweepSpec, stored: Stored, cell: ExperimentCell) -> RunSpec:
+    run_spec = parse_run_spec(grid.merge_settings(spec.run, cell.settings) | {"seed": cell.seed})
+    return run_spec.model_copy(update={"name": grid_name(run_spec, [*cell.settings], spec.max_seeds)})
+
+
+SWEEP = Kind(
+    extensible=("max_seeds", "n_configurations", "values", "budget"),
+    reuses_runs=False,
+    eliminates=True,
+    parse=SweepSpec.model_validate,
+    limits=_limits,
+    run_spec=_run_spec,
+    prepare=_prepare,
+    extend=_extend,
+)

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backend.experiments.sweeps.sampling import configurations
+from backend.experiments.cells.sampling import configurations
 from backend.runs.runs.grid import merge_settings
 from backend.specs.sweep import SweepSpec
 

@@ -11,6 +11,7 @@ from backend.db import Experiment, ExperimentCell
 from backend.db.base import new_id
 from backend.db.changes import record_change
 from backend.db.clock import database_now
+from backend.db.engine import UnitOfWork
 from backend.experiments.cells import repository as cells
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.planning import Member, Plan, plan
@@ -34,8 +35,7 @@ KINDS = {"sweep": SWEEP, "study": STUDY}
 
 
 def create(
-    session: Session,
-    writing: Session,
+    work: UnitOfWork,
     spec: SweepSpec | StudySpec,
     principal: Principal,
     *,
@@ -45,9 +45,7 @@ def create(
     """Validate every run, store the experiment, and start its first runs.
 
     Args:
-        session: a session to read with.
-        writing: a session to write with; it takes the write lock only after the validation, which may take
-            a while.
+        work: written only after the validation, which may take a while.
         spec: the sweep or study.
         principal: who sends it.
         definition: id of the papers' definition that it is made from.
@@ -57,11 +55,11 @@ def create(
         Invalid: with one problem per invalid field; nothing is stored.
     """
     kind: ExperimentKind = "sweep" if isinstance(spec, SweepSpec) else "study"
-    stored, planned = KINDS[kind].prepare(session, spec)
-    equal = repository.finished_runs(session, kinds_of(planned))
+    stored, planned = KINDS[kind].prepare(work.read, spec)
+    equal = repository.finished_runs(work.read, kinds_of(planned))
     experiment = Experiment(
         id=new_id(),
-        created_at=database_now(writing),
+        created_at=database_now(work.write),
         created_by=principal.id,
         kind=kind,
         name=spec.name,
@@ -73,10 +71,10 @@ def create(
         looks=0,
         revision=0,
     )
-    repository.add(writing, experiment)
-    _add_cells(writing, experiment, planned, equal, [])
-    _touch(writing, experiment)
-    reconcile(writing, experiment.id)
+    repository.add(work.write, experiment)
+    _add_cells(work.write, experiment, planned, equal, [])
+    _touch(work.write, experiment)
+    reconcile(work.write, experiment.id)
     return experiment
 
 
@@ -163,16 +161,13 @@ def retry(session: Session, kind: ExperimentKind, row_id: str) -> Experiment:
     return experiment
 
 
-def extend(
-    session: Session, writing: Session, kind: ExperimentKind, row_id: str, extension: Mapping[str, Any]
-) -> Experiment:
+def extend(work: UnitOfWork, kind: ExperimentKind, row_id: str, extension: Mapping[str, Any]) -> Experiment:
     """Add cells, or replace the budget, and continue the experiment.
 
     The runs of a stopped one are queued again.
 
     Args:
-        session: a session to read with.
-        writing: a writing session.
+        work: the sessions.
         kind: what it is.
         row_id: its id.
         extension: new values of some of what the kind can extend.
@@ -183,12 +178,13 @@ def extend(
     """
     if not extension:
         raise Invalid.field("body", f"must have at least one of {', '.join(KINDS[kind].extensible)}")
+    writing = work.write
     experiment = get(writing, kind, row_id, for_update=True)
     rows = cells.rows(writing, row_id)
-    stored, new = KINDS[kind].extend(session, experiment, rows, extension)
+    stored, new = KINDS[kind].extend(work.read, experiment, rows, extension)
     if experiment.state == "stopped":
         _retry_cells(writing, experiment)
-    _add_cells(writing, experiment, new, repository.finished_runs(session, kinds_of(new)), rows)
+    _add_cells(writing, experiment, new, repository.finished_runs(work.read, kinds_of(new)), rows)
     _set_state(writing, experiment, "running", "extended")
     _change(writing, experiment, stored)
     return experiment

@@ -35,20 +35,6 @@ class UnreadableSpec(dict[str, Any]):
         return f"{self.reason}: it can be read, exported and deleted, but nothing else"
 
 
-class DamagedRow(ValueError):
-    """A change of a row whose specification cannot be read."""
-
-
-def refuse_change(row: object, value: object, stored: object, initiator: object) -> None:
-    """Listen to changes of an attribute with specifications.
-
-    Raises:
-        DamagedRow: the stored one cannot be read.
-    """
-    if isinstance(stored, UnreadableSpec):
-        raise DamagedRow(stored.refusal)
-
-
 @cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, UnreadableSpec, refuse_change
+from backend.db.checked_json import DAMAGED, UnreadableSpec
 from backend.specs.run_fields import MAX_ENVIRONMENT, MAX_NAME
 from backend.specs.study import StudySpec
 from backend.specs.sweep import ExperimentState, SweepSpec
@@ -88,9 +88,6 @@ def _replace_damaged(experiment: Experiment, *context: Any) -> None:
     if not is_whole or ("state" in loaded and loaded["state"] not in get_args(ExperimentState)):
         set_committed_value(experiment, "state", "stopped")
         set_committed_value(experiment, "state_reason", DAMAGED)
-
-
-event.listen(Experiment.spec, "set", refuse_change)
 
 
 class ExperimentCell(Base):

@@ -87,15 +87,20 @@ def kinds_of(planned: Sequence[NewCell]) -> set[tuple[str, str, int]]:
     }
 
 
-def get(session: Session, kind: ExperimentKind, row_id: str, *, for_update: bool = False) -> Experiment:
-    """The sweep or study.
+def get(
+    session: Session, kind: ExperimentKind, row_id: str, *, for_update: bool = False, any_spec: bool = False
+) -> Experiment:
+    """The sweep or study; with `any_spec` also for an update if its specification cannot be read.
 
     Raises:
         NotFound: there is no such one.
+        Conflict: it is for an update, and its specification cannot be read.
     """
     experiment = repository.get(session, row_id, for_update=for_update)
     if experiment is None or experiment.kind != kind:
         raise NotFound(f"{kind} {row_id} does not exist or has been deleted")
+    if for_update and not any_spec:
+        runs.require_readable(experiment)
     return experiment
 
 
@@ -196,7 +201,7 @@ def delete(session: Session, kind: ExperimentKind, row_id: str) -> None:
     Raises:
         Conflict: it is running.
     """
-    experiment = get(session, kind, row_id, for_update=True)
+    experiment = get(session, kind, row_id, for_update=True, any_spec=True)
     if experiment.state == "running":
         raise Conflict(f"the {kind} is running: stop it before you delete it")
     record_change(session, kind, row_id, state="deleted")

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import Array, Columns, n_rows
+from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
@@ -139,6 +140,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         repository.set_step_units(session, run.id, changed)
         if run.return_metric in kept or run.return_metric != scored_by:
             _score(session, run)
+        mark_early(session, run)
     n_dropped = sum(part.rows for part in dropped)
     if n_dropped:
         _log_dropped(session, run, source, dropped)

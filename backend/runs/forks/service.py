@@ -65,6 +65,7 @@ def create(
     run = runs.create(
         work.write, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason
     )
+    run.departures = parent.departures
     if not storage.keep_file(work.write, fork_id, "checkpoints", file):
         raise Unavailable("the checkpoint took too long to copy: try again", retry_after_s=1)
     checkpoints.add_copy(work.write, checkpoint, fork_id, file)

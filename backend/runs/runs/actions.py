@@ -12,6 +12,7 @@ from backend.platform.errors import Conflict, NotFound, Overwritten
 from backend.runs.runs import external, repository, service
 from backend.runs.starts import service as starts
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
+from backend.specs.departures import with_change
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
@@ -100,6 +101,9 @@ def resume(
         _change(session, run, changes)
         run.memory_estimate_bytes = spec.memory_estimate_bytes
         notice = annealing_notice(before, spec, run.agent_steps)
+        if notice is not None:
+            over = before.annealed_over_agent_steps, spec.annealed_over_agent_steps
+            run.departures = with_change(run.departures, "annealing_agent_steps", *over, run.agent_steps)
         may_complete = may_complete and spec == before
     reached = _reached_limits(run)
     if reached and not may_complete:

@@ -8,13 +8,18 @@ from backend.db import Run
 from backend.platform.errors import Conflict
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import service
-from backend.runs.runs.external_spec import REFUSALS, ExternalFields, default_name, external_spec, seed_in
+from backend.runs.runs.external_spec import (
+    REFUSALS,
+    UNKNOWN,
+    ExternalFields,
+    default_name,
+    external_spec,
+    seed_in,
+)
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 
-UNKNOWN = "unknown"
-"""Algorithm or environment of a run whose script has not named it."""
 HEARTBEAT_S = 60.0
 """Time without a request of its script after which an external run is lost."""
 

@@ -8,14 +8,16 @@ from httpx import Client
 from sqlalchemy import Engine, select
 
 from backend import __version__
-from backend.db import Attempt, Experiment, ExperimentCell, Run, Transition
+from backend.db import Attempt, Experiment, ExperimentCell, Run, Transition, deadline
 from backend.db.base import new_id
+from backend.db.deadline import RequestEnded
 from backend.db.engine import reading, writing
 from backend.experiments.definitions import DEFINITIONS, ITEMS
 from backend.experiments.definitions.base import study_of
 from backend.experiments.experiments import repository
 from backend.experiments.experiments import service as experiments
 from backend.experiments.experiments.study import prepare
+from backend.experiments.studies import estimate
 from backend.platform.principals import Role
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
@@ -543,6 +545,16 @@ def test_estimate_has_memory_and_processes_and_warns_as_the_runs_would(
     assert cost["memory_bytes"] > 100 * 2**30
     gorila = [warning for warning in cost["warnings"] if warning.startswith("Gorila DQN: ")]
     assert ["GiB of memory" in gorila[0], "131 processes on 2 cores" in gorila[1]] == [True, True]
+
+
+def test_estimate_ends_with_its_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end() -> None:
+        raise RequestEnded
+
+    monkeypatch.setattr(deadline, "check", end)
+    spec = StudySpec.model_validate(study_body(environments=["CartPole-v1"]))
+    with reading(engine) as session, pytest.raises(RequestEnded):
+        estimate.estimate(session, spec, 60.0)
 
 
 def test_estimate_counts_the_slots_of_hosts_that_can_train_the_runs(sqlite_service: RunningService) -> None:

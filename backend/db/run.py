@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, CheckedJson, UnreadableSpec, refuse_change
+from backend.db.checked_json import DAMAGED, CheckedJson, UnreadableSpec
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import quoted
 from backend.specs.provenance import Provenance
@@ -181,8 +181,6 @@ def _show_unreadable(run: Run, *context: Any) -> None:
         if spec is not None:
             set_committed_value(run, "spec", UnreadableSpec(spec, reason))
 
-
-event.listen(Run.spec, "set", refuse_change)
 
 _STATES = frozenset(RunState)
 

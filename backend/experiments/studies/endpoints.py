@@ -35,7 +35,7 @@ from backend.experiments.studies.schemas import (
     UnmeasuredKind,
 )
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, ReadSession, Work, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
@@ -66,9 +66,7 @@ StudyId = Annotated[str, Path(pattern=ULID, description="Id of the study.")]
 
 
 @router.post("", status_code=201)
-def create_study(
-    body: StudyRequest, principal: Operator, session: ReadSession, writing: WriteSession
-) -> StudyOut:
+def create_study(body: StudyRequest, principal: Operator, work: Work) -> StudyOut:
     """Start a study: a figure or table of a paper at a scale, or a study of one's own.
 
     Its runs are ordinary runs in one group. A finished run fills a cell if specification, seed, limits and
@@ -76,10 +74,10 @@ def create_study(
     """
     spec, definition, scale = _wanted(body)
     try:
-        study = service.create(session, writing, spec, principal, definition=definition, scale=scale)
+        study = service.create(work, spec, principal, definition=definition, scale=scale)
     except Invalid as error:
         raise _locate(body, error) from None
-    return _summary(writing, study)
+    return _summary(work.write, study)
 
 
 @reading.post("/estimate")
@@ -281,12 +279,11 @@ def extend_study(
     study_id: StudyId,
     body: StudyExtension,
     principal: Operator,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
 ) -> StudyOut:
     """Add draws or environments to a study, or replace its budget, and continue it."""
     extension = body.model_dump(mode="json", exclude_unset=True)
-    return _summary(writing, service.extend(session, writing, "study", study_id, extension))
+    return _summary(work.write, service.extend(work, "study", study_id, extension))
 
 
 def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:

@@ -261,8 +261,8 @@ def test_damaged_specification_is_never_replaced_by_what_is_shown_for_it(rows: R
             f"{DAMAGED}: it can be read, exported and deleted, but nothing else",
         )
         with rows.service.engine.connect() as connection:
-            query = text("SELECT spec FROM experiments WHERE id = :id")
-            assert connection.execute(query, {"id": row_id}).scalar_one() == damage
+            stored = connection.execute(text("SELECT spec FROM experiments WHERE id = :id"), {"id": row_id})
+            assert stored.scalar_one() == damage
 
 
 def test_damaged_host_loses_what_is_damaged_only(rows: Rows) -> None:

@@ -25,7 +25,6 @@ def write() -> list[dict[str, Any]]:
     os.environ |= {"WANDB_SILENT": "true", "TRACKIO_DIR": str(Path("trackio").absolute())}
     import mlflow
     import trackio
-
     import wandb
 
     run = wandb.init(mode="offline", project="p", name="of wandb", config=SETTINGS)

@@ -14,10 +14,9 @@ def train(seed: int) -> dict[str, Any]:
     import callboard.wandb
 
     callboard.wandb.install()
+    import wandb
     from stable_baselines3 import A2C
     from wandb.integration.sb3 import WandbCallback
-
-    import wandb
 
     name = f"a2c {seed}"
     run = wandb.init(

@@ -13,9 +13,8 @@ def train() -> dict[str, Any]:
 
     callboard.wandb.install()
     import torch
-    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
-
     import wandb
+    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
     class Tokens(torch.utils.data.Dataset):  # type: ignore[type-arg]
         def __len__(self) -> int:

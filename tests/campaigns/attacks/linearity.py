@@ -1,7 +1,6 @@
 """Processor time is linear in what is sent: of every pattern, of the parsers, and of requests."""
 
 import importlib
-import inspect
 import json
 import pkgutil
 import re
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import product
+from pathlib import Path
 from statistics import median
 from time import process_time
 from types import ModuleType
@@ -31,6 +31,8 @@ MAX_RATIO = 2.5
 LEAST_S = 0.02
 """Shorter times are not compared."""
 N = 5
+AT_ONCE = 4
+"""Requests whose processor time is measured together: the system counts it in hundredths of a second."""
 UNITS = ('"', '\\"', "\\", "'", "[", "{", "(", "[]", '"a"', '"":', "a", "0", "-", "=", "/", ".", ":", "%",
          " ", "\t", "a=", "a.", "not ", '"a" ', "\u00e9", "1e")  # fmt: skip
 """Texts are one of them again and again, with one of them before and one behind."""
@@ -52,7 +54,7 @@ def patterns() -> dict[str, Parser]:
     """What modules do with each of their patterns."""
     uses_of_all: dict[str, Parser] = {}
     for module in _modules():
-        source = inspect.getsource(module)
+        source = Path(module.__file__ or "").read_text()
         for name, pattern in vars(module).items():
             if not isinstance(pattern, re.Pattern):
                 continue
@@ -138,15 +140,16 @@ def linear_requests(target: Target, report: Report) -> None:
         taken = []
         for _ in range(N):
             began = web.cpu_times()
-            answer = httpx.post(f"{target.url}/api/v1{path}", content=body, headers=headers, timeout=60)
-            report.answers[str(answer.status_code)] += 1
+            for _ in range(AT_ONCE):
+                answer = httpx.post(f"{target.url}/api/v1{path}", content=body, headers=headers, timeout=60)
+                report.answers[str(answer.status_code)] += 1
             taken.append(sum(web.cpu_times()[:2]) - sum(began[:2]))
         return median(taken)
 
     ratios = {}
     for name in bodies(1):
         half_s, whole_s = times_s(name, 10**6), times_s(name, 2 * 10**6)
-        if half_s >= LEAST_S:
+        if half_s >= AT_ONCE * LEAST_S:
             ratios[name] = whole_s / half_s
         if ratios.get(name, 0) > MAX_RATIO:
             report.problems.append(f"{name}: {whole_s:.2f} s of 2 MB, {half_s:.2f} s of 1 MB")

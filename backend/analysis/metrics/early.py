@@ -21,9 +21,9 @@ EPISODE_LENGTH = "rollout/episode_length"
 def mark_early(session: Session, run: Run) -> None:
     """Extend the stretch of a locked run in which its score is early up to now, if it still is.
 
-    Of a run without lengths of episodes, or whose steps are not agent steps, it is not known. A script may log
-    the episodes of one environment of many, which are never half of the steps: its score is not early once it
-    is one of 100 episodes.
+    Of a run without lengths of episodes, or whose steps are not agent steps, it is not known. A script may
+    log the episodes of one environment of many, which are never half of the steps: its score is not early
+    once it is one of 100 episodes.
     """
     if run.step_unit != "agent_steps":
         return

@@ -266,7 +266,7 @@ def _ends(
             ends.setdefault(measured.environments[run_id], {})[run_id] = end
     for own in ends.values():
         whole = unbroken([runs[run_id] for run_id in own])
-        for run_id in own.keys() - ((whole - early) or whole):
+        for run_id in own.keys() - (whole.difference(early) or whole):
             del own[run_id]
     return ends
 

@@ -8,7 +8,7 @@ from sqlalchemy import event
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db import Experiment
-from backend.db.checked_json import DAMAGED, UnreadableSpec, refuse_change
+from backend.db.checked_json import DAMAGED, UnreadableSpec
 from backend.db.experiment import ExperimentState
 from backend.experiments.specs.study import StudySpec
 from backend.experiments.specs.sweep import SweepSpec
@@ -62,6 +62,3 @@ def _replace_damaged(experiment: Experiment, *context: Any) -> None:
     if not has_spec or ("state" in loaded and loaded["state"] not in get_args(ExperimentState)):
         set_committed_value(experiment, "state", "stopped")
         set_committed_value(experiment, "state_reason", DAMAGED)
-
-
-event.listen(Experiment.spec, "set", refuse_change)

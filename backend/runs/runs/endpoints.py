@@ -49,7 +49,8 @@ from backend.runs.runs.schemas import (
     RunRequest,
     TransitionOut,
 )
-from backend.specs.run_fields import GroupName
+from backend.runs.runs.script_provenance import ProcessOut
+from backend.specs.run_fields import EXTERNAL, GroupName
 from backend.specs.states import RunState
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
@@ -98,7 +99,11 @@ def create_runs(
     created = requests.create(session, writing, body, principal)
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
     # In the same transaction: a pool of connections could be empty because all wait for a second one.
-    return RunItems(items=[RunOut.of(run) for run in created], warnings=requests.warnings(writing, created))
+    return RunItems(
+        items=[RunOut.of(run) for run in created],
+        warnings=requests.warnings(writing, created),
+        records_scripts=state.settings.record_scripts,
+    )
 
 
 @reading.post("/estimate")
@@ -216,6 +221,8 @@ def read_run(run_id: RunId, principal: Viewer, session: ReadSession) -> Response
     detail = RunDetail.of(service.get(session, run_id))
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
+    if detail.origin == EXTERNAL:
+        detail.processes = [ProcessOut.of(row) for row in repository.processes(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
     return json_response(detail)
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Select, Text, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, folding, keyset
+from backend.db import Attempt, DeletedRun, LogLine, Run, ScriptProcess, Transition, folding, keyset
 from backend.db.run import WITH_DELETED
 from backend.runs.runs.conditions import condition, expression
 from backend.runs.runs.fields import MetricField, resolve
@@ -145,6 +145,12 @@ def groups_of(session: Session, ids: Sequence[str]) -> dict[str, str | None]:
 def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
     """All attempts, oldest first."""
     return session.scalars(_ATTEMPTS, {"run_id": run_id}).all()
+
+
+def processes(session: Session, run_id: str, *, limit: int = 20) -> Sequence[ScriptProcess]:
+    """The last processes of a script that have logged to an external run, oldest first."""
+    query = select(ScriptProcess).where(ScriptProcess.run_id == run_id)
+    return session.scalars(query.order_by(ScriptProcess.source.desc()).limit(limit)).all()[::-1]
 
 
 def transitions(session: Session, run_id: str) -> Sequence[Transition]:

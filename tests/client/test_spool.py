@@ -325,7 +325,7 @@ def test_batch_whose_answer_was_lost_is_stored_once(target: Target, spool: Spool
 @pytest.mark.service
 def test_rows_after_those_of_a_restored_backup_reach_the_server(target: Target, spool: Spool) -> None:
     transport = Transport(find_server())
-    run = create_run(transport, spool.manifest)
+    run, _ = create_run(transport, spool.manifest)
     append(spool, 0, 10)
     request = spool.next()
     assert request is not None

@@ -106,7 +106,6 @@ export function KeyFigures({ run }: { run: RunDetail }) {
       </Fact>
       <Fact label="Training time">{formatDuration(run.wall_time_s)}</Fact>
       {!external && <Fact label="Host">{run.host ?? run.attempts.at(-1)?.host ?? DASH}</Fact>}
-      {external && run.processes.at(-1)?.host && <Fact label="Host">{run.processes.at(-1)?.host}</Fact>}
       {!external && <Fact label="Attempt">{run.attempt || DASH}</Fact>}
       <Fact label={run.started_at ? 'Started' : 'Queued'}>
         <RelativeTime at={run.started_at ?? run.created_at} />

@@ -6,8 +6,8 @@ import { CopyCode } from '@/components/CopyCode';
 import { Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { plural } from '@/lib/format';
-import classes from './run.module.css';
 import { processFacts } from './provenance';
+import classes from './run.module.css';
 
 const Printed = lazy(() => import('./Printed'));
 
@@ -18,7 +18,7 @@ export function ScriptProcesses({ run }: { run: Pick<RunDetail, 'id' | 'processe
   const process = run.processes.find(({ source }) => source === chosen) ?? last;
   if (!process) return null;
   return (
-    <section aria-label="Provenance">
+    <section aria-label="Provenance" className={classes.script}>
       <h3 className="section-title" style={{ margin: '16px 0 8px' }}>
         Provenance
       </h3>
@@ -54,6 +54,10 @@ export function ScriptProcesses({ run }: { run: Pick<RunDetail, 'id' | 'processe
   );
 }
 
+const showEnd = (element: HTMLElement | null): void => {
+  if (element) element.scrollTop = element.scrollHeight;
+};
+
 /** What is long, read when it is opened. */
 function More({ run, source }: { run: string; source: string }) {
   const [isOpen, setOpen] = useState(false);
@@ -67,7 +71,7 @@ function More({ run, source }: { run: string; source: string }) {
       {data && (
         <>
           <Part title="Output" isEmpty={data.output === ''} empty="It has printed nothing.">
-            <pre tabIndex={0} aria-label="Output" className={classes.output}>
+            <pre tabIndex={0} aria-label="Output" className={classes.output} ref={showEnd}>
               <Suspense fallback={data.output}>
                 <Printed text={data.output} />
               </Suspense>

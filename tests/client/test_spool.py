@@ -35,7 +35,7 @@ for step in itertools.count():
 
 RESUMES_AND_LOGS_FOR_EVER = """
 import itertools, sys, time, callboard
-run = callboard.init(id=sys.argv[1])
+run = callboard.init(id=sys.argv[1], record=False)
 print(flush=True)
 for step in itertools.count(int(sys.argv[2])):
     run.log({"loss/policy": step}, agent_steps=step)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints
 
 from backend.db import ScriptProcess
-from backend.specs.fields import Schema, Strict, Text
+from backend.specs.fields import COMMIT, Schema, Strict, Text
 
 MAX_DIFF_BYTES = 256 * 2**10
 MAX_OUTPUT_CHARACTERS = 64 * 2**10
@@ -39,7 +39,7 @@ class ScriptProvenance(Strict):
         default={}, max_length=MAX_PACKAGES
     )
     """Installed package -> version."""
-    commit: Annotated[str, StringConstraints(pattern="^[0-9a-f]{40,64}$")] | None = None
+    commit: Annotated[str, StringConstraints(pattern=COMMIT)] | None = None
     """Commit of the repository that the script is in; null without one."""
     dirty: bool | None = None
     """Whether tracked files differed from the commit; null without one."""

@@ -21,7 +21,13 @@ import callboard
 from backend.access.users.schemas import UserChanges
 from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.studies.schemas import StudyRequest, StudySource
-from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
+from backend.external.schemas import (
+    CheckpointUpload,
+    EpisodesBatch,
+    PointsBatch,
+    ProvenanceBatch,
+    VideoUpload,
+)
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.grid import requested_specs
 from backend.runs.runs.schemas import RunFields
@@ -136,6 +142,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "runs": RunFields,
     "runs/$RUN/points": PointsBatch,
     "runs/$RUN/episodes": EpisodesBatch,
+    "runs/$RUN/provenance": ProvenanceBatch,
     "runs/$RUN/checkpoints": CheckpointUpload,
     "runs/$RUN/videos": VideoUpload,
     "studies": StudyRequest,

@@ -106,6 +106,20 @@ EXAMPLES: dict[str, Any] = {
         "sequence": 3,
         "lines": [{"time": "2026-01-31T10:00:00Z", "level": "info", "message": "a new phase"}],
     },
+    "ProvenanceBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 5,
+        "provenance": {
+            "host": "lab-3",
+            "command": ["python", "train.py", "--token=***"],
+            "python": "3.11.7",
+            "packages": {"torch": "2.9.0"},
+            "commit": "0123456789abcdef0123456789abcdef01234567",
+            "dirty": False,
+            "variables": {"RANK": "0"},
+        },
+        "output": "step 1,000\n",
+    },
     "ConfigBatch": {
         "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
         "sequence": 3,

@@ -15,6 +15,7 @@ from backend.db import (
     LiveSettings,
     PlaySession,
     RetentionSettings,
+    ScriptProcess,
     StoredSaliency,
 )
 from backend.db.base import new_id
@@ -142,6 +143,8 @@ class Rows:
             )
             for _ in range(2)
         ]
+        ids |= {"source": new_id()}
+        process = ScriptProcess(run_id=run.id, source=ids["source"], provenance={"host": "lab-3"})
         ids |= {"session_id": played[0].id, "branch_id": branches[0].id, "figure_id": "scores"}
         self.ids = ids
         with writing(engine) as session:
@@ -149,6 +152,7 @@ class Rows:
                 [
                     *played,
                     *branches,
+                    process,
                     StoredSaliency(id=new_id(), decision=0, map=saliency, **of_policy),
                     evaluation_row(run.id, 100, 1.0),
                     LiveSettings(

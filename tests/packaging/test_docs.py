@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -184,7 +185,7 @@ def test_python_samples_compile_and_import_what_exists() -> None:
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "callboard":
                 assert hasattr(callboard, node.attr), (page, ast.unparse(node))
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("callboard."):
-                called = inspect.signature(getattr(callboard, ast.unparse(node.func).partition(".")[2]))
+                called = inspect.signature(resolve_name(ast.unparse(node.func)))
                 assert {keyword.arg for keyword in node.keywords} <= set(called.parameters), page
         assert not about or about.startswith("file="), (page, about)
 

@@ -32,6 +32,7 @@ EXCEPTIONS = {
     "/api/v1/auth/sessions/{session_id}": Role.VIEWER,
     "/api/v1/retention/installation": Role.ADMIN,
     "/api/v1/runs/estimate": Role.VIEWER,  # stores nothing
+    "/api/v1/runs/names": Role.VIEWER,  # stores nothing
     "/api/v1/studies/estimate": Role.VIEWER,  # stores nothing
     "/api/v1/studies/draft": Role.VIEWER,  # stores nothing
     "/api/v1/tokens": Role.VIEWER,

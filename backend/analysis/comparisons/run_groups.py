@@ -20,14 +20,13 @@ from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import (
     Brief,
     compute_once,
-    group_names,
     is_early,
     json_number,
     keys_of,
-    significant_digits,
     surplus_runs,
     unbroken,
 )
+from backend.runs.runs.names import names_of_groups, value_texts
 from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -174,14 +173,6 @@ def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) ->
     return compute_once(runs, setting.name, value_in, specs_of(session))
 
 
-def _shown(value: Any, digits: int) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def _by_value(value: Any) -> tuple[bool, bool, float, str]:
     """Sorts numbers, then text, then runs without a value."""
     number = float(value) if isinstance(value, int | float) else 0.0
@@ -197,11 +188,9 @@ def _names(
 ) -> list[str]:
     """Names of groups, given one run of each."""
     if by == "seed":
-        return group_names(firsts, specs_of(session))
+        return names_of_groups(firsts, specs_of(session)).names
     if setting is not None:
-        values = [held[run.id] for run in firsts]
-        digits = significant_digits(values)
-        return [f"{setting.title}: {_shown(value, digits)}" for value in values]
+        return [f"{setting.title}: {text}" for text in value_texts([held[run.id] for run in firsts])]
     if by not in ("algorithm", "environment"):
         return [f"{by.capitalize()}: {getattr(run, by) or 'none'}" for run in firsts]
     known = ALGORITHMS if by == "algorithm" else ENVIRONMENTS

@@ -53,7 +53,7 @@ def _legend_entries(series: Sequence[DrawnSeries]) -> list[tuple[str, str]]:
 def _with_n(label: str, alike: Sequence[DrawnSeries]) -> tuple[str, str]:
     if "group" not in alike[0].meta:
         return label, ""
-    label = re.sub(r", \d+ seeds?$", "", label)
+    label = re.sub(r" \(n = \d+\)$", "", label)
     known = [
         int(n)
         for drawn in alike

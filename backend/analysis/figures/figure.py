@@ -32,24 +32,24 @@ def uid_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Label:
-    """What a trace is called, in parts, so that a client can leave out what all of them share."""
+    """What a trace is called, in parts: pages leave out what they show elsewhere."""
 
     name: str
-    """The run's or group's name."""
-    settings: str = ""
-    """The settings in which groups of one name differ."""
+    """The name of the run or group in the view."""
     detail: str = ""
-    """Such as the source, or the number of seeds."""
+    """Such as the source."""
+    n_seeds: int | None = None
+    """Number of seeds of a group."""
 
     @property
     def text(self) -> str:
         """The whole label."""
-        named = f"{self.name} ({self.settings})" if self.settings else self.name
-        return f"{named}, {self.detail}" if self.detail else named
+        named = f"{self.name}, {self.detail}" if self.detail else self.name
+        return named if self.n_seeds is None else f"{named} (n = {self.n_seeds})"
 
     def parts(self) -> dict[str, str]:
-        """As JSON; parts that are empty are left out."""
-        every = {"name": self.name, "settings": self.settings, "detail": self.detail}
+        """As JSON, without the number of seeds; parts that are empty are left out."""
+        every = {"name": self.name, "detail": self.detail}
         return {part: text for part, text in every.items() if text}
 
 

@@ -241,12 +241,6 @@ def _add(
     )
 
 
-def seeds_label(name: str, settings: str, source: str, n_seeds: int) -> Label:
-    """The label of a group."""
-    seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
-    return Label(name, settings, ", ".join(filter(None, (source, seeds))))
-
-
 def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
     parts = []
     several = [group.n_seeds for group in groups if group.n_seeds > 1]

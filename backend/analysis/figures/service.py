@@ -26,7 +26,7 @@ from backend.analysis.figures.learning_curve import Evaluated, Level, add_levels
 from backend.analysis.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
 from backend.analysis.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
 from backend.analysis.figures.scatter import Dot, scatter_figure, setting_field, setting_value
-from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
+from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure
 from backend.analysis.figures.theme import in_panel, plain_text
 from backend.analysis.metrics import service as metrics
 from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
@@ -51,13 +51,11 @@ from backend.runs.runs.groups import (
     group_key,
     is_early,
     is_measured_as_published,
-    names_and_differences,
     own_protocol,
     published_scores,
-    subject,
     subject_key,
-    subject_names,
 )
+from backend.runs.runs.names import names_of_groups, names_of_runs, names_of_subjects, subject
 from backend.specs.branches import EpisodeOutcome, Outcome
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.play import HUMAN_PLAY, seen_by_people
@@ -212,6 +210,8 @@ class _Drawing:
         if self._has_gaps and request.with_layout and not request.options.in_panel:
             self.since = None  # the layout counts what is not finite
         self._styles = run_styles(self.found, request.styles)
+        self._names = dict(zip(self.found, names_of_runs(list(self.found.values())).names, strict=True))
+        """By id, what the runs are called in this view."""
         self._has_layout = request.with_layout or self.since is None
 
     def draw(self) -> list[Figure]:
@@ -354,13 +354,13 @@ class _Drawing:
         x_of = locator(session, run_ids, axes.x)
         places = places_of(saved, runs_by_id, x_of)
         names = {
-            run.id: f"{plain_text(run.name)}: " if len(runs_by_id) > 1 else "" for run in runs_by_id.values()
+            id_: f"{plain_text(name)}: " if len(runs_by_id) > 1 else "" for id_, name in self._names.items()
         }
         bests = [run.best_return for run in runs_by_id.values() if run.best_return is not None]
         return learning_curve_figure(
             lines,
             runs=list(runs_by_id),
-            evaluations=_evaluated(done, saved, runs_by_id, x_of),
+            evaluations=_evaluated(done, saved, self._names, x_of),
             levels=_levels(self._session, runs_by_id, done),
             best=max(bests, default=None),
             checkpoints=[
@@ -421,7 +421,7 @@ class _Drawing:
         firsts: dict[str, Run] = {}
         for run in runs_by_id.values():
             firsts.setdefault(group_key(run), run)
-        labels = dict(zip(firsts, names_and_differences(list(firsts.values())), strict=True))
+        names = dict(zip(firsts, names_of_groups(list(firsts.values())).names, strict=True))
         groups = []
         for members in metrics.seed_groups(self._session, series, runs_by_id):
             key, source = group_key(runs_by_id[members[0].run_id]), members[0].source
@@ -429,7 +429,7 @@ class _Drawing:
             groups.append(
                 SeedGroup(
                     id=key,
-                    label=seeds_label(*labels[key], source, len(members)),
+                    label=Label(names[key], source, len(members)),
                     runs=[row.run_id for row in members],
                     metric=members[0].metric,
                     source=source,
@@ -468,7 +468,7 @@ class _Drawing:
 
     def _label(self, name: FigureName, series: Series, *, has_sources: bool) -> Label:
         if len(self.found) > 1:
-            return Label(self.found[series.run_id].name, detail=series.source)
+            return Label(self._names[series.run_id], series.source)
         # The title names the run; the legend distinguishes training from evaluations.
         if name.kind == "learning_curve":
             return Label("training")
@@ -531,16 +531,17 @@ def draw_scatter(
     ]
     n_changed = sum(field.name.rpartition(".")[2] in run.departures for run in runs_by_id.values())
     examples = {key: run for run, _, key in shown}
-    names = dict(zip(examples, subject_names(list(examples.values())), strict=True))
+    panels = dict(zip(examples, names_of_subjects(list(examples.values())), strict=True))
+    names = dict(zip(runs_by_id, names_of_runs(list(runs_by_id.values())).names, strict=True))
     dots = [
         Dot(
             run.id,
-            run.name,
+            names[run.id],
             # Plotly places no dot at a truth value.
             value if isinstance(value, int | float) and not isinstance(value, bool) else str(value),
             getattr(run, score),
             key,
-            names[key],
+            panels[key],
         )
         for run, value, key in shown
     ]
@@ -742,7 +743,7 @@ def _human_here(session: Session, runs_used: Sequence[tuple[Run, Collection[str]
 
 
 def _evaluated(
-    done: Sequence[Evaluation], saved: Sequence[Checkpoint], runs_by_id: Mapping[str, Run], x_of: XOf
+    done: Sequence[Evaluation], saved: Sequence[Checkpoint], names: Mapping[str, str], x_of: XOf
 ) -> list[Evaluated]:
     at = {(checkpoint.run_id, checkpoint.file): checkpoint for checkpoint in saved}
     points = []
@@ -757,7 +758,7 @@ def _evaluated(
             points.append(
                 Evaluated(
                     run=evaluation.run_id,
-                    name=runs_by_id[evaluation.run_id].name,
+                    name=names[evaluation.run_id],
                     protocol=evaluation.protocol,
                     x=x,
                     mean_return=evaluation.mean_return,

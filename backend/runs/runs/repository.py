@@ -51,6 +51,8 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 }
 """Columns that runs can be sorted by, apart from their settings and metrics."""
 
+BRIEF_COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
+"""The columns of a `Brief`."""
 _IDS_PER_STATEMENT = 10_000
 _READ_AT_ONCE = 100
 """Specifications that are in memory at the same time: one may have more than 50 KiB."""
@@ -330,6 +332,15 @@ def _roots_of_parents(session: Session, ids: list[str]) -> dict[str, str]:
 def _root(run_id: str, forked_at_agent_steps: int | None) -> str:
     """Root of the oldest run of a lineage that exists; it may be a fork itself."""
     return run_id if forked_at_agent_steps is None else f"forked at {forked_at_agent_steps}"
+
+
+def briefs_of(session: Session, ids: Sequence[str]) -> list[Brief]:
+    """The runs with these ids, in this order, without their specifications; unknown ids are left out."""
+    known: dict[str, Brief] = {}
+    for at in range(0, len(ids), _IDS_PER_STATEMENT):
+        query = select(*BRIEF_COLUMNS).where(Run.id.in_(ids[at : at + _IDS_PER_STATEMENT]))
+        known |= {row[0]: Brief._make((*row, None)) for row in session.execute(query)}
+    return [known[run_id] for run_id in dict.fromkeys(ids) if run_id in known]
 
 
 def specs_of(session: Session) -> Specs:

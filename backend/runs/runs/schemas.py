@@ -40,6 +40,9 @@ from backend.specs.run_fields import (
 from backend.specs.states import RunState
 from callboard.known_tags import RunUnit
 
+MAX_NAMED = 10_000
+"""Runs of one view."""
+
 
 class RunFields(RunOptions):
     """A run to create. Settings left out of `config` and `environment_config` have their defaults."""
@@ -305,6 +308,32 @@ class RunPage(Page):
 
     total: int = Field(examples=[128])
     """Number of runs that match, on all pages together."""
+
+
+class NamesRequest(Strict):
+    """The body of `POST /runs/names`."""
+
+    runs: list[Id] = Field(max_length=MAX_NAMED)
+    """Ids of all runs that the view shows."""
+
+
+class RunName(Schema):
+    """What a run is called in a view."""
+
+    run: Id
+    """Id of the run."""
+    name: str = Field(examples=["lr 0.001 · nₑ 8 · seed 3"])
+    """The name that a person gave, then algorithm, environment, settings and seed as far as they differ
+    among the runs of the view."""
+
+
+class RunNames(Schema):
+    """Response of `POST /runs/names`."""
+
+    shared: str = Field(examples=["PAAC · CartPole"])
+    """What the names have in common, which they leave out."""
+    items: list[RunName]
+    """In the order of the request, of which unknown ids are left out; no two names are equal."""
 
 
 class DeletedRunOut(Schema):

@@ -195,8 +195,8 @@ def test_charts_groups_and_comparisons_count_the_same_runs(client: Client, engin
         (curve,) = client.get("/api/v1/series", params=ask | {"group_by": "seed"}).json()["groups"]
         assert set(curve["runs"]) == counted
         drawn = client.get("/api/v1/figures/seed_curve", params=ask).json()["data"]
-        number = f"{len(counted)} seed" + "s" * (len(counted) > 1)
-        assert {trace["meta"]["label"]["detail"] for trace in drawn} == {number}
+        number = f"{len(counted)})"
+        assert {trace["name"].rpartition(" ")[2] for trace in drawn} == {number}
     (row,) = client.get(f"{COMPARISONS}/groups", params={"by": "seed"}).json()["items"]
     assert (row["n"], row["n_scored"]) == (4, 2)
 

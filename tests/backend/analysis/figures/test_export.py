@@ -25,7 +25,7 @@ from backend.analysis.figures.learning_curve import Evaluated, Level, learning_c
 from backend.analysis.figures.marks import Mark
 from backend.analysis.figures.panels import Frame
 from backend.analysis.figures.scatter import Dot, scatter_figure
-from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
+from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure
 from backend.analysis.figures.theme import tick_text
 from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.grouping import Spread
@@ -66,7 +66,7 @@ def groups(names: list[str], n_seeds: int = 5, n_points: int = 40) -> Figure:
         several.append(
             SeedGroup(
                 id=f"g{number}",
-                label=seeds_label(name, "", "", n_seeds),
+                label=Label(name, n_seeds=n_seeds),
                 runs=[f"{number}{seed}" for seed in range(n_seeds)],
                 metric=EPISODE_RETURN,
                 source="",
@@ -89,7 +89,7 @@ def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
     assert len(rows) == 2 * (40 + 5)
     for at, name in enumerate(("PAAC on Pong", "A3C, on Pong")):
         low, high, centre, thin = figure.data[4 * at : 4 * at + 4]
-        group_rows = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
+        group_rows = [row for row in rows if row["series"] == f"{name} (n = 5)"]
         whole, partial = group_rows[:40], group_rows[40:]
         assert {row["kind"] for row in whole} == {"line"}
         assert numbers(whole, "x") == centre["x"].tolist()
@@ -477,7 +477,7 @@ def test_names_enter_the_script_as_literals_only() -> None:
     assert code[0] == code[1]
     assert literal["title"] == literal["caption"] == HOSTILE[0]
     labels = [line["label"] for line in literal["series"] if line["label"]]
-    assert labels[1] == f"{HOSTILE[1]}, 5 seeds"
+    assert labels[1] == f"{HOSTILE[1]} (n = 5)"
     assert "\x1b" not in labels[2], "control characters are left out"
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from backend.analysis.figures.figure import Figure, uid_of
+from backend.analysis.figures.figure import Figure, Label, uid_of
 from backend.analysis.figures.palette import colours, look
-from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
+from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure
 from backend.analysis.metrics.grouping import Interval, Spread, interval_name
 from tests.backend.analysis.figures.lines import valid
 
@@ -28,7 +28,7 @@ def group(key: str = "a", n_seeds: int = 5, **more: Any) -> SeedGroup:
     }
     default: dict[str, Any] = {"metric": "loss/value", "source": ""}
     default |= {"id": key, "columns": columns, "n_total": 900, "n_shown": 3}
-    default |= {"label": seeds_label("PAAC on Pong", "", "", n_seeds), "runs": RUNS[:n_seeds]}
+    default |= {"label": Label("PAAC on Pong", n_seeds=n_seeds), "runs": RUNS[:n_seeds]}
     return SeedGroup(**(default | more))
 
 
@@ -54,11 +54,11 @@ def test_centre_is_drawn_over_its_band(interval: Interval, centre: tuple[float, 
 
 def test_trace_name_states_number_of_seeds() -> None:
     *_, mean, _ = draw(group()).data
-    assert mean.name == "PAAC on Pong, 5 seeds"
+    assert mean.name == "PAAC on Pong (n = 5)"
     assert mean.customdata == (5, 5, 1)
-    assert mean.meta["label"] == {"name": "PAAC on Pong", "detail": "5 seeds"}
+    assert mean.meta["label"] == {"name": "PAAC on Pong"}
     assert "median of %{customdata}" in mean.hovertemplate
-    assert draw(one_seed()).data[-1].name == "PAAC on Pong, 1 seed"
+    assert draw(one_seed()).data[-1].name == "PAAC on Pong (n = 1)"
 
 
 def one_seed() -> SeedGroup:
@@ -77,7 +77,7 @@ def test_each_seed_is_drawn_where_they_are_too_few_for_an_interval() -> None:
     assert first.x == second.x == (64.0, 128.0, 192.0)
     assert (first.showlegend, second.showlegend) == (True, False)
     assert first.line == second.line
-    assert first.name == second.name == "PAAC on Pong, 2 seeds"
+    assert first.name == second.name == "PAAC on Pong (n = 2)"
     assert [trace.uid for trace in (first, second)] == [uid_of("few  A B A"), uid_of("few  A B B")]
     banded = draw(few_seeds(), spread=Spread("mean", "sd")).data
     assert [trace.meta["kind"] for trace in banded] == ["range", "range", "line", "partial"]

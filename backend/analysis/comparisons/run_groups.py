@@ -76,7 +76,8 @@ def page(
             raise BadCursor(cursor)
         start = latest.index(cursor) + 1
     shown = groups[start : start + limit]
-    names = _names(session, [runs[0] for _, runs in shown], by, setting, held)
+    # Those of this page stand below those of the pages before: they are named in one view.
+    names = _names(session, [runs[0] for _, runs in groups[: start + limit]], by, setting, held)[start:]
     more = start + limit < len(groups)
     lineages = lineage_roots(session, (run for _, runs in shown for run in runs))
     return RunGroupPage(

@@ -372,7 +372,7 @@ def _answer_drawn(
     drawn = service.draw(session, wanted)
     [figure] = drawn.figures
     if form.format != "json":
-        about = service.caption_of(session, wanted, figure) if form.has_caption else None
+        about = service.caption_of(session, wanted, form.arranged(figure)) if form.has_caption else None
         return file_response(figure, form, name, about)
     [document] = drawn.documents()
     return _json(document) if drawn.updated else conditional_response(request, orjson.dumps(document))

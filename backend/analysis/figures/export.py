@@ -1,7 +1,8 @@
 """A figure as a file, such as CSV or a matplotlib script, and the parameters that ask for it."""
 
 import io
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -12,8 +13,10 @@ from backend.analysis.figures.export_script import LegendPlace, ScriptOptions, m
 from backend.analysis.figures.export_series import as_csv
 from backend.analysis.figures.figure import Figure
 from backend.analysis.figures.schemas import FigureOut
+from backend.analysis.figures.theme import plain_text
 from backend.platform.errors import Invalid
 from backend.platform.text import Text
+from backend.specs.problems import quoted
 
 Format = Literal["json", "html", "csv", "matplotlib", "zip", "caption", "latex"]
 
@@ -27,6 +30,7 @@ _FILES: dict[Format, tuple[str, str]] = {
 }
 """Media type and ending of each format but JSON."""
 
+_MAX_ENTRY = 300
 FORMATS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": FigureOut,
@@ -43,6 +47,29 @@ class FigureForm:
 
     format: Format
     script: ScriptOptions
+    entries: Mapping[int, str] = field(default_factory=dict)
+    """Texts of entries of the legend, by their numbers in the figure, in the wanted order."""
+
+    def arranged(self, figure: Figure) -> Figure:
+        """The figure with these entries of its legend, before the others.
+
+        Raises:
+            Invalid: there is no such entry.
+        """
+        names = dict.fromkeys(
+            trace["name"] for trace in figure.data if "name" in trace and trace.get("showlegend") is not False
+        )
+        known = dict(enumerate(names))
+        if unknown := self.entries.keys() - known.keys():
+            raise Invalid.field("entry", f"the legend has no entry {min(unknown)}")
+        texts = {known[number]: plain_text(text) for number, text in self.entries.items()}
+        order = [*texts, *(name for name in names if name not in texts)]
+        ranks = {name: rank for rank, name in enumerate(order)}
+        data = sorted(figure.data, key=lambda trace: ranks.get(trace.get("name"), len(ranks)))
+        renamed = [
+            trace | {"name": texts[trace["name"]]} if trace.get("name") in texts else trace for trace in data
+        ]
+        return replace(figure, data=renamed)
 
     @property
     def is_for_paper(self) -> bool:
@@ -80,8 +107,24 @@ async def _form(
     log_y: Annotated[
         bool, Query(description="Whether its vertical axes are logarithmic.")
     ] = ScriptOptions.log,
+    entry: Annotated[
+        list[Text],
+        Query(
+            max_length=100,
+            description="Entries of the legend in the wanted order, of files for papers: each as "
+            "`NUMBER:TEXT`, with the number that it has in the figure, from 0. The others follow.",
+        ),
+    ] = [],  # noqa: B006 - FastAPI copies it
 ) -> FigureForm:
-    return FigureForm(format, ScriptOptions(width_in, line_width_pt, legend, heading, log_y))
+    entries = {}
+    for given in entry:
+        number, _, text = given.partition(":")
+        if not (number.isascii() and number.isdigit() and len(number) < 4 and 0 < len(text) <= _MAX_ENTRY):
+            raise Invalid.field(
+                "entry", f"{quoted(given)} is not NUMBER:TEXT of at most {_MAX_ENTRY} characters"
+            )
+        entries[int(number)] = text
+    return FigureForm(format, ScriptOptions(width_in, line_width_pt, legend, heading, log_y), entries)
 
 
 RequestedForm = Annotated[FigureForm, Depends(_form)]
@@ -100,7 +143,7 @@ def file_response(figure: Figure, form: FigureForm, name: str, about: str | None
     Raises:
         Invalid: it has a trace that cannot be exported, or the form is for tables alone.
     """
-    return download(_content(figure, form, name, about), form, name)
+    return download(_content(form.arranged(figure), form, name, about), form, name)
 
 
 def download(content: str | bytes, form: FigureForm, name: str) -> Response:

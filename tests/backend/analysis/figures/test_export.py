@@ -17,6 +17,7 @@ import pytest
 from backend.analysis.figures.branch import FanLine, branch_figure
 from backend.analysis.figures.diagnostics import BY_ID, diagnostic_figure
 from backend.analysis.figures.episode_trace import TracePanel, episode_trace_figure
+from backend.analysis.figures.export import FigureForm
 from backend.analysis.figures.export_caption import caption
 from backend.analysis.figures.export_script import ScriptOptions, matplotlib_script
 from backend.analysis.figures.export_series import COLUMNS, as_csv, drawn_series
@@ -537,3 +538,13 @@ def test_script_and_ticks_have_the_numbers_of_pages() -> None:
     cases += [(math.nan, "NaN"), (math.inf, "∞"), (-math.inf, "−∞"), (-0.0, "0")]
     for write in (script["tick_text"], tick_text):
         assert [write(value) for value, _ in cases] == [text for _, text in cases]
+
+
+def test_file_has_the_texts_and_the_order_of_an_edited_legend() -> None:
+    figure = groups(["lr 0.1", "lr 0.2"])
+    arranged = FigureForm("csv", ScriptOptions(), {1: "second <b>", 0: "first"}).arranged(figure)
+    labels = [series.label for series in drawn_series(arranged) if series.kind == "line"]
+    assert labels == ["second <b>", "first"]
+    assert FigureForm("csv", ScriptOptions()).arranged(figure) is figure
+    with pytest.raises(Invalid, match="no entry 2"):
+        FigureForm("csv", ScriptOptions(), {2: "third"}).arranged(figure)

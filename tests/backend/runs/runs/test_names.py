@@ -64,6 +64,7 @@ def test_only_what_differs_is_in_a_name_and_the_rest_is_stated_once() -> None:
     assert view.shared == "PAAC · CartPole"
     assert runs(*pair, run(algorithm="a3c")) == ["PAAC · lr 0.001", "PAAC · lr 0.0003", "A3C"]
     assert runs(pair[0]) == groups(pair[0]) == ["PAAC on CartPole"]
+    assert runs(run(name="mine")) == groups(run(group="mine")) == ["mine"]
     assert names_of_runs([]).names == []
 
 

@@ -85,7 +85,7 @@ def assert_readable(pdf: PdfPage, width_pt: float) -> None:
         assert font.file is not None, f"{font.name} is not embedded"
         assert TTFont(io.BytesIO(font.file))["glyf"].keys()
     texts = [text.text for text in pdf.texts]
-    legend = [f"learning_rate = {rate}, 2 seeds" for rate in RATES]
+    legend = [f"lr {rate:.3g} (n = 2)" for rate in RATES]
     assert " ".join(legend) in " ".join(texts), "whole, in one line or two"
     assert {"Agent steps", "Return (true score)"} <= set(texts)
 

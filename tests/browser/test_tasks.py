@@ -130,7 +130,7 @@ def test_the_better_of_two_learning_rates_is_found(
         task.choose(page.get_by_role("combobox", name="Group runs"), "seed")
         table = page.get_by_role("table", name="Runs by seed")
         for rate in (0.01, 0.1):
-            task.tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
+            task.tick(table.get_by_role("checkbox", name=f"Select lr {rate}", exact=True))
         task.click(page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare"))
         expect(page.get_by_role("region", name="Statistics")).to_contain_text(re.compile("[AB] better"))
         task.done("the verdict")

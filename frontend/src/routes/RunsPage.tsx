@@ -200,6 +200,7 @@ export default function RunsPage() {
           notShown={isPending || isPlaceholderData ? 0 : selection.notShown}
           canFork={runs.some((run) => selection.ids.has(run.id) && whyNotForked(run) === undefined)}
           onClear={clear}
+          onLeave={() => list.current?.querySelector<HTMLElement>('[role=row][tabindex="0"]')?.focus()}
         />
       )}
     </div>

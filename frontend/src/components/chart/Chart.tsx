@@ -4,9 +4,7 @@ import type { Config, Data, Layout } from 'plotly.js';
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
-import { TruncatedName } from '@/components/text';
 import { isTouched } from '@/lib/hooks';
-import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
 import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withoutLines, withRoom } from './endLabels';
@@ -30,7 +28,7 @@ const ZOOM_MS = 3000;
 /** How far from the pointer a mark may be to be named. */
 const NEAR_PX = 6;
 /** As in Chart.module.css: the width of a card of values. */
-const CARD_PX = 180;
+const CARD_PX = 240;
 /** Distance of the card from the crosshair. */
 const CARD_GAP_PX = 12;
 /** Distance of line names from the plot. */
@@ -73,30 +71,21 @@ type PlacedLabel = EndLabel & { top: number; left: number };
 
 const NOTHING: readonly PlacedLabel[] = [];
 
-/** Places the names of lines at their ends, below a heading with the words they share. */
+/** Places the names of lines at their ends. */
 function placedLabels(element: HTMLElement, lines: readonly Data[] | null): readonly PlacedLabel[] {
   const plot = plotOf(element);
   if (!plot || !lines) return NOTHING;
   const { xaxis, yaxis } = plot;
   // On a log scale, a value of 0 or below has no place.
   const labels = endLabels(lines, xaxis.range).filter(({ value }) => Number.isFinite(yaxis.c2p(value)));
-  const { shared, rest } = splitShared(labels.map(({ name }) => name));
-  const [start, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
-  const from = shared ? start + LABEL_PX : start;
+  const [from, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
   const wanted = labels.map(({ value }) => {
     const top = yaxis._offset + yaxis.c2p(value) - LABEL_PX / 2;
     return Math.min(Math.max(top, from), to);
   });
   const tops = apart(wanted, from, to);
   const left = xaxis._offset + xaxis._length + LABEL_GAP_PX;
-  const placed = labels.map((label, at) => ({
-    ...label,
-    name: rest[at] ?? label.name,
-    left,
-    top: tops[at] ?? 0,
-  }));
-  const heading = { name: shared, title: shared, colour: undefined, value: NaN, left, top: start };
-  return shared ? [heading, ...placed] : placed;
+  return labels.map((label, at) => ({ ...label, left, top: tops[at] ?? 0 }));
 }
 
 /** What a chart shows at the crosshair. */
@@ -215,7 +204,7 @@ function DrawnChart({
           const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
           labelled.current = isLabelled ? data : null;
           const figure = {
-            ...(isLabelled ? withRoom(drawing.layout) : drawing.layout),
+            ...(isLabelled ? withRoom(drawing.layout, data) : drawing.layout),
             ...BACKGROUND,
             ...(isTouched() ? { dragmode: false as const } : {}),
             xaxis: {
@@ -325,14 +314,14 @@ function DrawnChart({
         style={{ visibility: drawn ? 'visible' : 'hidden' }}
       />
       <div ref={crosshairLine} className={classes.crosshair} aria-hidden="true" />
-      {labels.map(({ name, title, colour, top, left }, index) => (
+      {labels.map(({ name, colour, top, left }, index) => (
         <span
           key={`${name} ${index}`}
           className={classes.endName}
           style={{ top, left, color: colour }}
           aria-hidden="true"
         >
-          <TruncatedName name={name} title={title} />
+          {name}
         </span>
       ))}
       {readout && readout.entries.length > 0 && (

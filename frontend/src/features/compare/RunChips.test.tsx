@@ -15,15 +15,13 @@ afterEach(cleanup);
 
 const RUNS = ['A', 'B'].map((id) => ({ id, name: `run ${id}`, spec: {} }) as unknown as Run);
 
-it.each([false, true])(
-  'chips lead to the runs in the styles that are drawn; grouped: %s',
-  async (grouped) => {
+it('chips lead to the runs in the styles that are drawn', async () => {
     const chips = (
       <RunChips
         runs={RUNS}
+        names={{ shared: '', of: ({ name }) => name, label: ({ name }) => name }}
         ids={['A', 'B']}
         missing={[]}
-        grouped={grouped}
         styles={
           new Map([
             ['A', 0],
@@ -52,5 +50,4 @@ it.each([false, true])(
     );
     const links = await screen.findAllByRole<HTMLAnchorElement>('link');
     expect(links.map(({ href }) => new URL(href).searchParams.get('style'))).toEqual([null, '"4"']);
-  },
-);
+});

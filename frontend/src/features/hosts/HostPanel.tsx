@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { removeHost, setDraining, useHostMutation, type Host } from '@/api/hosts';
+import { useNames } from '@/api/names';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, TextLink } from '@/components/controls';
 import { Problem } from '@/components/feedback';
@@ -8,7 +9,7 @@ import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Term } from '@/components/Term';
-import { TruncatedName, RelativeTime } from '@/components/text';
+import { RelativeTime } from '@/components/text';
 import { DASH, formatBytes, formatInteger, formatRate, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
@@ -31,6 +32,7 @@ function gpuText(gpu: Host['load']['gpus'][number]): string {
 
 /** A host: its resources, load, versions and active runs. */
 export function HostPanel({ host }: { host: Host }) {
+  const names = useNames(host.runs);
   const [confirming, setConfirming] = useState(false);
   const [removing, setRemoving] = useState(false);
   const denied = useDenied();
@@ -123,17 +125,23 @@ export function HostPanel({ host }: { host: Host }) {
         <dt>Active runs</dt>
         <dd>
           {host.runs.length === 0 && <span className="muted">none</span>}
+          {names.shared && host.runs.length > 1 && <span className="muted">{names.shared}</span>}
           {host.runs.map((run) => (
             <span key={run.id} className={classes.run}>
               <StateBadge state={run.state} />
-              <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
-                <TruncatedName name={run.name} lines={2} />
+              <Link
+                to="/runs/$runId"
+                params={{ runId: run.id }}
+                title={run.name}
+                aria-label={names.label(run)}
+              >
+                {names.of(run)}
               </Link>
               {run.progress !== null && (
                 <ProgressBar
                   fraction={run.progress}
                   timeLeft_s={run.time_left_s}
-                  label={`Progress of ${run.name}`}
+                  label={`Progress of ${names.label(run)}`}
                 />
               )}
               {run.agent_steps_per_s !== null && (

@@ -5,7 +5,6 @@ import { episodesQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
-import { TruncatedName } from '@/components/text';
 import { formatCount, formatScore } from '@/lib/format';
 import { hasEnded } from '@/lib/run';
 import classes from './replay.module.css';
@@ -80,8 +79,8 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
         )}
       </div>
       <figcaption>
-        <span className="ellipsis">
-          <TruncatedName name={name} title={run.name} />
+        <span className={classes.tileName} title={run.name}>
+          {name}
         </span>
         {episode && (
           <span className="muted">

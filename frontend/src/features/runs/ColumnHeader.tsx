@@ -20,7 +20,7 @@ const DRAGGED = 'application/x-callboard-column';
 
 /**
  * A column's header; pressing it sorts, pressing it again reverses the order. Dragging it, or Alt and an arrow, moves
- * the column; dragging its edge, or an arrow on the edge, resizes it.
+ * the column; dragging its edge, or Shift and an arrow, resizes it.
  */
 export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: Props) {
   const { id, title, hint, sort: by, right } = column;
@@ -35,10 +35,11 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
   const down = by !== undefined && sort === `-${by}`;
   const up = by !== undefined && sort === by;
   const move = (event: KeyboardEvent): void => {
-    const by_columns = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!event.altKey || by_columns === undefined) return;
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by === undefined || !(event.altKey || event.shiftKey)) return;
     event.preventDefault();
-    onMove(id, index + by_columns);
+    if (event.altKey) onMove(id, index + by);
+    else onResize(id, (cell.current?.offsetWidth ?? 0) + by * STEP_PX);
   };
   return (
     <div
@@ -108,9 +109,10 @@ function Edge({ title, value_px, width_px, onResize }: EdgeProps) {
       aria-valuemin={MIN_WIDTH}
       aria-valuemax={MAX_WIDTH}
       aria-label={`Width of ${title}`}
-      tabIndex={0}
+      // No stop of the Tab key: the header has the keys too.
+      tabIndex={-1}
       className={classes.edge}
-      title="Drag, or press an arrow key, to resize"
+      title="Drag to resize; or press Shift and an arrow key in the header"
       // Dragging the edge must not drag the column.
       draggable
       onDragStart={(event) => {

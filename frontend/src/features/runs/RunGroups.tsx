@@ -4,11 +4,12 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useState } from 'react';
 import { runGroupsQuery, type GroupBy, type GroupSort, type RunGroup } from '@/api/comparisons';
-import { runsByIdQuery } from '@/api/runs';
+import { useNames } from '@/api/names';
+import { type Run, runsByIdQuery } from '@/api/runs';
 import { LoadingButton } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { StateBadge } from '@/components/run/StateBadge';
-import { Early, Score, TruncatedName } from '@/components/text';
+import { Early, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
 import { seedOf, STATES, stepsOf } from '@/lib/run';
@@ -20,6 +21,7 @@ import { useSelection } from './selection';
 
 /** The number of runs listed per group; one query takes up to 100 ids. */
 const MAX_LISTED = 50;
+const NONE: readonly Run[] = [];
 
 /** What runs are grouped by; `seed` groups the runs that differ in nothing else. */
 const TITLES: Readonly<Record<string, string>> = {
@@ -100,8 +102,8 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
               <th className="wide">States</th>
               {header('score', 'Median score', { className: 'right' })}
               <th className="wide">95 % CI</th>
-              {header('best_return', 'Best', { className: 'right' })}
-              {header('agent_steps', 'Agent steps', { className: 'right' })}
+              {header('best_return', 'Best', { className: 'right wide' })}
+              {header('agent_steps', 'Agent steps', { className: 'right wide' })}
             </tr>
           </thead>
           <tbody>
@@ -269,6 +271,7 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
               {group.states.finished ?? 0} of {group.n} finished
             </div>
           )}
+          <div className={`muted ${classes.phone}`}>{interval}</div>
         </td>
         <td
           className="num nowrap wide"
@@ -276,10 +279,10 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
         >
           {interval}
         </td>
-        <td className="right num">
+        <td className="right num wide">
           <Score value={group.best_return} />
         </td>
-        <td className="right num">
+        <td className="right num wide">
           {/* Of runs that count iterations, the agent steps are not known. */}
           {(group.agent_steps > 0 || group.iterations === 0) && formatCount(group.agent_steps)}
           {group.iterations > 0 && (
@@ -301,6 +304,7 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
 
 function Members({ ids, n }: { ids: readonly string[]; n: number }) {
   const { data, error } = useInfiniteQuery(runsByIdQuery(ids));
+  const names = useNames(data?.pages[0]?.items ?? NONE);
   if (!data) {
     if (error) return <Problem error={error} />;
     return <Loading label="Loading the runs of the group" lines={2} />;
@@ -311,8 +315,8 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
         items.map((run) => (
           <li key={run.id}>
             <StateBadge state={run.state} reason={run.state_reason} />
-            <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
-              <TruncatedName name={run.name} lines={2} />
+            <Link to="/runs/$runId" params={{ runId: run.id }} title={run.name} aria-label={names.label(run)}>
+              {names.of(run)}
             </Link>
             {seedOf(run) !== undefined && (
               <span>

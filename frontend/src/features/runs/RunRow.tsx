@@ -9,12 +9,12 @@ import { StateBadge } from '@/components/run/StateBadge';
 import { Early, TruncatedName, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatScore } from '@/lib/format';
-import { isExternal, startOfName } from '@/lib/run';
+import { isExternal } from '@/lib/run';
 import type { Column, RowData } from './columns';
 import classes from './runs.module.css';
 
 /** A run's card, for a phone. */
-export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineStyle'>) {
+export function RunCard({ run, name, label, lineStyle }: { run: Run } & Pick<RowData, 'name' | 'label' | 'lineStyle'>) {
   return (
     <>
       <div role="gridcell" className="grow">
@@ -24,9 +24,10 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
             params={{ runId: run.id }}
             search={searchOfStyle(lineStyle)}
             className="ellipsis grow"
-            aria-label={run.name}
+            tabIndex={-1}
+            aria-label={label}
           >
-            <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
+            <TruncatedName name={name} title={label} lines={2} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
         </div>
@@ -42,7 +43,7 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
             <ProgressBar
               fraction={run.progress}
               timeLeft_s={run.time_left_s}
-              label={`Progress of ${run.name}`}
+              label={`Progress of ${label}`}
               compact
             />
           </span>
@@ -53,7 +54,7 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
         </div>
       </div>
       <div role="gridcell">
-        <ActionMenu run={run} />
+        <ActionMenu run={run} label={label} tabIndex={-1} />
       </div>
     </>
   );
@@ -61,6 +62,8 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
 
 type Props = {
   run: Run;
+  name: string;
+  label: string;
   index: number;
   columns: readonly Column[];
   template: string;
@@ -81,6 +84,8 @@ type Props = {
 export const RunRow = memo(function RunRow(props: Props) {
   const {
     run,
+    name,
+    label,
     index,
     columns,
     template,
@@ -107,7 +112,7 @@ export const RunRow = memo(function RunRow(props: Props) {
       <Checkbox
         size="xs"
         tabIndex={-1}
-        aria-label={`Select ${run.name}`}
+        aria-label={`Select ${label}`}
         checked={selected}
         onChange={(event) => onToggle(run.id, (event.nativeEvent as PointerEvent).shiftKey)}
       />
@@ -117,7 +122,7 @@ export const RunRow = memo(function RunRow(props: Props) {
     return (
       <div {...row} className={classes.card} style={style}>
         {select}
-        <RunCard run={run} lineStyle={lineStyle} />
+        <RunCard run={run} name={name} label={label} lineStyle={lineStyle} />
       </div>
     );
   }
@@ -134,7 +139,7 @@ export const RunRow = memo(function RunRow(props: Props) {
           role="gridcell"
           className={id === 'actions' ? classes.menu : right ? 'right' : 'ellipsis'}
         >
-          {cell(run, { spark, metrics, lineStyle, look })}
+          {cell(run, { name, label, spark, metrics, lineStyle, look })}
         </div>
       ))}
     </div>

@@ -1,9 +1,11 @@
 import { Checkbox } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
+import { useMediaQuery, useWindowEvent } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { useNames } from '@/api/names';
+import { MAX_COMPARED } from '@/api/runBounds';
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
@@ -36,10 +38,14 @@ const CARD_HEIGHT = 90;
 const SELECT_WIDTH = '20px';
 const MAX_PRINTED = 1000;
 
-/** A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move, space selects, Enter opens. */
+/**
+ * A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move,
+ * space selects, Enter opens; right and left move within a row, which is a single stop of the Tab key.
+ */
 export function RunsTable(props: Props) {
   const { runs, total, columns, layout, onLayout, selection, sort, onSort, onEndReached } = props;
   const navigate = useNavigate();
+  const names = useNames(runs);
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState(0);
   const focusCursor = useRef(false);
@@ -89,9 +95,55 @@ export function RunsTable(props: Props) {
     scroller.current?.querySelector<HTMLElement>(`[data-index="${cursor}"]`)?.focus();
   }, [cursor, rows]);
 
+  const rowAt = (index: number): HTMLElement | null =>
+    scroller.current?.querySelector<HTMLElement>(`[data-index="${index}"]`) ?? null;
+  /** Moves the cursor and the focus. */
+  const moveTo = (index: number): void => {
+    // If the cursor stays, the effect does not run now, and the flag would move the focus when the rows change.
+    focusCursor.current = index !== cursor;
+    setCursor(index);
+    virtual.scrollToIndex(index);
+    if (index === cursor) rowAt(index)?.focus();
+  };
+  const compare = (): void => {
+    const { size } = selection.ids;
+    if (size < 2 || size > MAX_COMPARED) return;
+    void navigate({ to: '/compare', search: { runs: [...selection.ids].join(',') } });
+  };
+  useWindowEvent('keydown', (event) => {
+    const target = event.target as HTMLElement;
+    const isInside = scroller.current?.contains(target) ?? false;
+    if (event.ctrlKey || event.altKey || event.metaKey || (target !== document.body && !isInside)) return;
+    const at = Math.min(cursor, runs.length - 1);
+    const run = runs[at];
+    if (!run) return;
+    if (event.key === 'j') moveTo(isInside ? Math.min(runs.length - 1, at + 1) : at);
+    else if (event.key === 'k') moveTo(isInside ? Math.max(0, at - 1) : at);
+    else if (event.key === 'x') {
+      selection.toggle(run.id);
+      moveTo(at);
+    } else if (event.key === 'c') compare();
+    else return;
+    event.preventDefault();
+  });
+
+  /** Moves the focus within a row: its links and buttons are no stops of the Tab key. */
+  const moveWithin = (event: KeyboardEvent<HTMLElement>): void => {
+    const target = event.target as HTMLElement;
+    const row = target.closest<HTMLElement>('[role=row]');
+    if (!row) return;
+    const stops = [row, ...row.querySelectorAll<HTMLElement>('a, button')];
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const next = event.key === 'Escape' ? row : by && stops[stops.indexOf(target) + by];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  };
+
   const onKey = (event: KeyboardEvent<HTMLElement>): void => {
     const row = event.target as HTMLElement;
-    if (row.getAttribute('role') !== 'row') return;
+    moveWithin(event);
+    if (row.getAttribute('role') !== 'row' || event.defaultPrevented) return;
     const end = runs.length - 1;
     const at = Number(row.dataset.index); // a focused row moves with its run
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: end }[event.key];
@@ -100,10 +152,7 @@ export function RunsTable(props: Props) {
       const next = Math.max(0, Math.min(end, to));
       const target = runs[next];
       if (event.shiftKey && run && target) selection.extend(run.id, target.id);
-      // If the cursor stays, the effect does not run now, and the flag would move the focus when the rows change.
-      focusCursor.current = next !== cursor;
-      setCursor(next);
-      virtual.scrollToIndex(next);
+      moveTo(next);
     } else if (event.key === ' ' && run) selection.toggle(run.id);
     else if (event.key === 'Enter' && run)
       void navigate({
@@ -175,6 +224,8 @@ export function RunsTable(props: Props) {
                   <RunRow
                     key={key}
                     run={run}
+                    name={names.of(run)}
+                    label={names.label(run)}
                     index={index}
                     columns={columns}
                     template={template}

@@ -9,7 +9,8 @@ import { plural } from '@/lib/format';
 import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
 import classes from './export.module.css';
 import { LICENCE } from './fonts';
-import { LEGENDS, type PrintOptions, widthAtFontOfPages, WIDTHS } from './printLayout';
+import { LegendFields } from './LegendFields';
+import { legendEntries, LEGENDS, type PrintOptions, widthAtFontOfPages, WIDTHS } from './printLayout';
 import type { ExportSource, ScriptOptions } from './source';
 import { labelProblems } from './texts';
 
@@ -116,6 +117,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
     gcTime: 0,
   });
   const { data } = figure;
+  const entries = useMemo(() => legendEntries(data?.data ?? []), [data]);
   const preview = useQuery({
     queryKey: keys.exported('preview', ...source.key, figure.dataUpdatedAt, shown),
     queryFn: () => (data ? drawn(data, shown) : null),
@@ -131,6 +133,7 @@ export default function ExportDialog({ source, log, onClose }: Props) {
       legend: print.legend,
       heading: print.title,
       log_y: log,
+      ...(print.entries && { entry: print.entries.map(({ number, text }) => `${number}:${text}`) }),
       ...(source.depends_on_width && { width: width_px }),
     }),
     [print, log, source.depends_on_width, width_px],
@@ -190,6 +193,13 @@ export default function ExportDialog({ source, log, onClose }: Props) {
             value={print.title}
             onChange={({ currentTarget }) => set({ title: currentTarget.value })}
           />
+          {print.legend !== 'none' && format !== 'csv' && entries.length > 1 && (
+            <LegendFields
+              entries={print.entries ?? entries}
+              onEntries={(to) => set({ entries: to })}
+              onReset={print.entries && (() => setPrint(({ entries: _entries, ...rest }) => rest))}
+            />
+          )}
           {DRAWN.has(format) && (
             <p className="muted">
               Font: Inter (

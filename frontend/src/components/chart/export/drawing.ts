@@ -26,7 +26,10 @@ export async function drawn(
   figure: Pick<Figure, 'data' | 'layout'>,
   options: PrintOptions,
 ): Promise<Drawing> {
-  const names = figure.data.map(({ name }) => name ?? '');
+  const names = [
+    ...figure.data.map(({ name }) => name ?? ''),
+    ...(options.entries ?? []).map(({ text }) => text),
+  ];
   const [plotly, measuring] = await Promise.all([loadPlotly(), fontsFor([...names, options.title])]);
   const { data, layout } = printFigure(figure, options, (text, size) => widthIn(measuring, text, size));
   const box: Drawn = document.createElement('div');

@@ -4,14 +4,14 @@ import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
 import { served } from '@/lib/base';
 
-const FORMATS = [
-  { id: 'latex', label: 'LaTeX, for booktabs' },
-  { id: 'csv', label: 'CSV' },
-  { id: 'caption', label: 'Caption' },
-] as const;
+export type TableFile = {
+  label: string;
+  /** Its address in the service. */
+  path: string;
+};
 
-/** Downloads a table of a study for a paper. */
-export function ExportTable({ study, figure }: { study: string; figure: string }) {
+/** Downloads a table for a paper. */
+export function ExportTable({ files }: { files: readonly TableFile[] }) {
   const { onClick, problem } = useDownload();
   return (
     <>
@@ -22,11 +22,11 @@ export function ExportTable({ study, figure }: { study: string; figure: string }
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          {FORMATS.map(({ id, label }) => (
+          {files.map(({ label, path }) => (
             <Menu.Item
-              key={id}
+              key={path}
               component="a"
-              href={withTicket(served(`/api/v1/studies/${study}/figures/${figure}?format=${id}`))}
+              href={withTicket(served(path))}
               download
               onClick={onClick}
             >

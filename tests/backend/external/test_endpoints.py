@@ -346,7 +346,7 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
     assert state_after_silence() == "lost"
     answer = send(service.client, run, "heartbeat", {})
     assert answer == {"state": "running", "stop_requested": False} | {
-        "agent_steps": 0, "wall_time_s": 0.0, "step_unit": "agent_steps"
+        "agent_steps": 0, "wall_time_s": 0.0, "step_unit": "agent_steps", "records_scripts": True
     }  # fmt: skip
     assert state_after_silence() == "lost"
     send(service.client, run, "points", batch(1, [1.0], wall_time_s=[0.5]))

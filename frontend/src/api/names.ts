@@ -34,8 +34,7 @@ export function useNames(runs: readonly Named[]): ViewNames {
   return useMemo(() => {
     const names = new Map(data?.items.map(({ run, name }) => [run, name]));
     const of = ({ id, name }: Named): string => names.get(id) ?? name;
-    const label = (run: Named): string =>
-      run.name.includes(of(run)) ? run.name : `${run.name}: ${of(run)}`;
+    const label = (run: Named): string => (run.name.includes(of(run)) ? run.name : `${run.name}: ${of(run)}`);
     return { shared: data?.shared ?? '', of, label };
   }, [data]);
 }

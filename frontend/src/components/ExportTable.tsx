@@ -23,13 +23,7 @@ export function ExportTable({ files }: { files: readonly TableFile[] }) {
         </Menu.Target>
         <Menu.Dropdown>
           {files.map(({ label, path }) => (
-            <Menu.Item
-              key={path}
-              component="a"
-              href={withTicket(served(path))}
-              download
-              onClick={onClick}
-            >
+            <Menu.Item key={path} component="a" href={withTicket(served(path))} download onClick={onClick}>
               {label}
             </Menu.Item>
           ))}

@@ -74,18 +74,7 @@ function onlyPoint({ data, n_total }: DrawnFigure): { x: number; y: number } | u
 /** A chart with its heading and menu, for one or several runs. */
 export function ChartPanel(props: ChartPanelProps) {
   const { runs, title, monospace, main, label, fileName, id, metrics, source, figure: drawn } = props;
-  const {
-    marks,
-    spread,
-    environment,
-    hidden = NOTHING,
-    height,
-    points,
-    grip,
-    controls,
-    menu,
-    empty,
-  } = props;
+  const { marks, spread, environment, hidden = NOTHING, height, points, grip, controls, menu, empty } = props;
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const { view, change, styles } = useCurveView();

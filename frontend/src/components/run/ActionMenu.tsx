@@ -29,7 +29,13 @@ export function ActionMenu({ run, label = run.name, tabIndex }: Props) {
     <>
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
-          <ActionIcon ref={button} variant="subtle" color="gray" {...(tabIndex !== undefined && { tabIndex })} aria-label={`Actions for ${label}`}>
+          <ActionIcon
+            ref={button}
+            variant="subtle"
+            color="gray"
+            {...(tabIndex !== undefined && { tabIndex })}
+            aria-label={`Actions for ${label}`}
+          >
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>

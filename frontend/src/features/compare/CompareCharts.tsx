@@ -115,7 +115,12 @@ export function CompareCharts({
   };
   return (
     <>
-      <div className={`panel ${curves.head} ${classes.toolbar}`} role="group" aria-label="Charts" tabIndex={-1}>
+      <div
+        className={`panel ${curves.head} ${classes.toolbar}`}
+        role="group"
+        aria-label="Charts"
+        tabIndex={-1}
+      >
         <AddMetric
           recorded={recorded}
           options={options}

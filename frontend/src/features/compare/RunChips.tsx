@@ -50,11 +50,7 @@ export function RunChips({
     onRemove(id);
   };
   return (
-    <ul
-      className={classes.chips}
-      aria-label="Compared runs"
-      {...useDropTarget(onAdd)}
-    >
+    <ul className={classes.chips} aria-label="Compared runs" {...useDropTarget(onAdd)}>
       {ids.length + missing.length === 0 && (
         <li className="muted">No runs yet: press + beside one above, or drag it here.</li>
       )}

@@ -2,7 +2,13 @@ import { ActionIcon, Button, NativeSelect, SegmentedControl } from '@mantine/cor
 import { IconStar, IconStarFilled } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
-import { type Comparison, comparisonQuery, type ComparisonRequest, type GroupStatistics, tableFile } from '@/api/comparisons';
+import {
+  type Comparison,
+  comparisonQuery,
+  type ComparisonRequest,
+  type GroupStatistics,
+  tableFile,
+} from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
 import { distinctStyles, type Styles } from '@/components/chart/seriesStyles';

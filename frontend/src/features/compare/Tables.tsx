@@ -82,7 +82,12 @@ export function ScoresTable({ runs, names }: { runs: readonly Run[]; names: View
           {runs.map((run) => (
             <tr key={run.id}>
               <td>
-                <Link to="/runs/$runId" params={{ runId: run.id }} title={run.name} aria-label={names.label(run)}>
+                <Link
+                  to="/runs/$runId"
+                  params={{ runId: run.id }}
+                  title={run.name}
+                  aria-label={names.label(run)}
+                >
                   {names.of(run)}
                 </Link>
               </td>

@@ -36,7 +36,17 @@ type Props = {
 
 /** The actions on the selected runs. */
 export function BulkBar(props: Props) {
-  const { ids, matching, refused, notShown = 0, canFork, archived = false, grouped = false, onClear, onLeave } = props;
+  const {
+    ids,
+    matching,
+    refused,
+    notShown = 0,
+    canFork,
+    archived = false,
+    grouped = false,
+    onClear,
+    onLeave,
+  } = props;
   const [action, setAction] = useState<BulkAction | null>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const denied = useDenied();

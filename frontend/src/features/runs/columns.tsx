@@ -101,7 +101,7 @@ export const COLUMNS: readonly Column[] = [
     id: 'name',
     title: 'Name',
     sort: 'name',
-    width: 'minmax(200px, 8fr)',
+    width: 'minmax(164px, 8fr)',
     cell: (run, { name, label, lineStyle }) => (
       <Link
         to="/runs/$runId"
@@ -235,7 +235,12 @@ export const COLUMNS: readonly Column[] = [
       </Tooltip>
     ),
   },
-  { id: 'actions', title: '', width: '24px', cell: (run, { label }) => <ActionMenu run={run} label={label} tabIndex={-1} /> },
+  {
+    id: 'actions',
+    title: '',
+    width: '24px',
+    cell: (run, { label }) => <ActionMenu run={run} label={label} tabIndex={-1} />,
+  },
 ];
 
 /** The columns that cannot be hidden. */

@@ -89,7 +89,16 @@ export function wrapped(text: string, width_px: number, widthOf: (text: string) 
 }
 
 /** What stands for subscripts and arrows, which the font of figures lacks. */
-const SUBSCRIPTS: Readonly<Record<string, string>> = { ₐ: '_a', ₑ: '_e', ₘ: '_m', ₙ: '_n', ₚ: '_p', ₜ: '_t', '₀': '_0', '→': 'to' };
+const SUBSCRIPTS: Readonly<Record<string, string>> = {
+  ₐ: '_a',
+  ₑ: '_e',
+  ₘ: '_m',
+  ₙ: '_n',
+  ₚ: '_p',
+  ₜ: '_t',
+  '₀': '_0',
+  '→': 'to',
+};
 
 const plain = (text: string): string =>
   text

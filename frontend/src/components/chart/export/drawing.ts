@@ -8,6 +8,8 @@ import { missingCharacters, replaceTexts, textsOf, widthIn } from './texts';
 
 const CONFIG = { staticPlot: true, displayModeBar: false, responsive: false };
 const PNG_SCALE = 2;
+/** The most that an entry of a legend needs. */
+const ENTRY_PX = 60;
 
 /** A drawn figure: the texts of its SVG are still texts. */
 export type Drawing = { svg: SVGSVGElement; width_px: number; height_px: number; fonts: readonly FontPart[] };
@@ -36,12 +38,14 @@ export async function drawn(
   Object.assign(box.style, { position: 'fixed', left: '-10000px', top: '0' });
   document.body.append(box);
   try {
-    await plotly.newPlot(box, data, withTickTexts(layout), CONFIG);
     const [width, height] = [layout.width ?? 0, layout.height ?? 0];
+    // Until the legend's height is known, the figure has more than enough: a plot without height is refused.
+    const spare = layout.showlegend && options.legend === 'below' ? ENTRY_PX * data.length : 0;
+    await plotly.newPlot(box, data, withTickTexts({ ...layout, height: height + spare }), CONFIG);
     const height_px = Math.ceil(height + (layout.showlegend ? legendRoom(box, options.legend) : 0));
     const changes = {
       ...fewerTicks(box._fullLayout ?? {}),
-      ...(height_px > height && { height: height_px }),
+      ...(height_px !== height + spare && { height: height_px }),
     };
     if (Object.keys(changes).length > 0) await plotly.relayout(box, changes);
     const image = { format: 'svg', width, height: height_px, imageDataOnly: true } as const;

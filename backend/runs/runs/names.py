@@ -147,7 +147,9 @@ def _distinct(view: Sequence[Named], parts: list[list[str]]) -> list[str]:
             if len(set(further)) > 1:
                 for at, text in zip(members, further, strict=True):
                     parts[at] += [text] if text else []
-    names = [SEPARATOR.join(own) or named.given or named.subject for own, named in zip(parts, view, strict=True)]
+    names = [
+        SEPARATOR.join(own) or named.given or named.subject for own, named in zip(parts, view, strict=True)
+    ]
     length = 6
     while alike := _alike(names):
         for members in alike:

@@ -47,6 +47,8 @@ class EpisodeEnd:
     length_frames: int
     crashed: bool = False
     """Whether the environment crashed: the episode then only causes a warning."""
+    crash: str = ""
+    """How it crashed."""
     recording: EpisodeRecorder | None = None
     """The whole episode, if it was recorded."""
 

@@ -74,7 +74,7 @@ def _description(environment: str) -> dict[str, Any]:
         listed = ", ".join(entries) or "no environment"
         raise fail(f"environment: {environment}: not in {file}; it has {listed}")
     if (reason := refused_environments(file).get(environment)) is not None:
-        raise fail(f"environment: {environment}: {reason}")
+        raise fail(f"environment: {environment}: {reason.removeprefix(f'{environment}: ')}")
     return entries[environment].describe().model_dump(mode="json")
 
 

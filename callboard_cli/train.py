@@ -350,9 +350,12 @@ def evaluate(
             "mean_return": result.mean_return,
             "returns": result.returns,
             "lengths_frames": result.lengths_frames,
+            "n_cut": result.n_cut,
             "seeds": result.seeds,
         }
         typer.echo(json.dumps(report))
     else:
         played = f"{episodes} {result.protocol} episode{'' if episodes == 1 else 's'}"
-        sys.stdout.write(f"{score_text(result.mean_return)} mean return of {played} ({name})\n")
+        sys.stdout.write(
+            f"{score_text(result.mean_return)} mean return of {played} ({name}){result.cut_note}\n"
+        )

@@ -129,9 +129,10 @@ class DivergedError(RuntimeError):
     """Training diverged (NaN or Inf); checkpoints saved before are intact."""
 
     def __init__(self, name: str, value: float) -> None:
-        super().__init__(
-            f"training diverged: {name} became {value} (NaN or Inf); try a smaller learning rate"
-        )
+        advice = "try a smaller learning rate"
+        if name.startswith("rollout/"):  # of the environment, not of the optimiser
+            advice = "the environment's rewards are not finite, or too large"
+        super().__init__(f"training diverged: {name} became {value} (NaN or Inf); {advice}")
 
 
 def check_finite(theta: "Tensor") -> None:

@@ -35,10 +35,10 @@ class AgentNotifier(Protocol):
     """Notifies agents of results."""
 
     def is_current(self, request: AgentRequest) -> bool:
-        """Whether the process that sent this request is still the agent's."""
+        """Whether the agent has not been started anew since this request, or stopped."""
 
-    def answer_prediction(self, request: AgentRequest) -> None:
-        """Notify the agent that pi and V of its state are computed."""
+    def answer_predictions(self, requests: Sequence[AgentRequest]) -> None:
+        """Notify the agents that pi and V of their states are computed."""
 
     def answer_training(self, request: AgentRequest) -> None:
         """Notify the agent that its segment is free again."""
@@ -319,8 +319,7 @@ class Predictor(ModelThread):
         shared.policy_AN[at[0]] = policy_BA  # [agents, actions] and [requests, actions]
         shared.value_A[at[0]] = value_B
         shared.version_ASL[at] = version
-        for request in requests:
-            self._agents.answer_prediction(request)
+        self._agents.answer_predictions(requests)
         self._stats.predicted(len(requests))
 
     def _evaluate(self, observation_B: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,8 +18,8 @@ from backend.experiments.definitions.base import (
     games,
     rates,
 )
+from backend.experiments.specs.study import Arm, Draws, ReductionRule, StudyFigure
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "SpaceInvaders")
 GAMES_7 = games("BeamRider", "Breakout", "Enduro", "Pong", "Qbert", "Seaquest", "SpaceInvaders")

@@ -13,7 +13,7 @@ from backend.experiments.definitions.base import (
     arm,
     games,
 )
-from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
+from backend.experiments.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES_5 = games("Boxing", "Breakout", "MsPacman", "Pong", "Qbert")
 GAMES_9 = games(

@@ -14,12 +14,12 @@ from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.kinds import KINDS
 from backend.experiments.figures.runs import FigureRuns, load_runs
 from backend.experiments.figures.words import MAX_SETS
+from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.platform.errors import NotFound
 from backend.runs.starts import service as starts
 from backend.specs.host_load import CPU_GRANTED, STARVED_PCT
 from backend.specs.problems import quoted
 from backend.specs.protocols import protocol_title, starts_protocol
-from backend.specs.study import StudyFigure, StudySpec
 
 
 def build_figure(

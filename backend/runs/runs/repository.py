@@ -9,7 +9,17 @@ from typing import Any
 from sqlalchemy import Select, Text, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from backend.db import Attempt, DeletedRun, LogLine, Run, Series, Transition, folding, keyset
+from backend.db import (
+    Attempt,
+    DeletedRun,
+    LogLine,
+    Run,
+    ScriptProcess,
+    Series,
+    Transition,
+    folding,
+    keyset,
+)
 from backend.db.engine import caches_of
 from backend.db.run import WITH_DELETED
 from backend.runs.runs.conditions import condition, expression
@@ -156,6 +166,12 @@ def cpu_granted_pct(session: Session, run_id: str) -> float | None:
 def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
     """All attempts, oldest first."""
     return session.scalars(_ATTEMPTS, {"run_id": run_id}).all()
+
+
+def processes(session: Session, run_id: str, *, limit: int = 20) -> Sequence[ScriptProcess]:
+    """The last processes of a script that have logged to an external run, oldest first."""
+    query = select(ScriptProcess).where(ScriptProcess.run_id == run_id)
+    return session.scalars(query.order_by(ScriptProcess.source.desc()).limit(limit)).all()[::-1]
 
 
 def transitions(session: Session, run_id: str) -> Sequence[Transition]:

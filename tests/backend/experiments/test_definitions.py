@@ -8,7 +8,7 @@ from backend.experiments.definitions import DEFINITIONS, ITEMS, PAPERS, study_of
 from backend.experiments.definitions.base import SIDE_BY_SIDE
 from backend.experiments.experiments.study import cells, check, resolve_presets
 from backend.experiments.figures.service import compares_times
-from backend.specs.study import Scale
+from backend.experiments.specs.study import Scale
 
 SCALES = [(name, scale) for name, (_, definition) in DEFINITIONS.items() for scale in definition.scales]
 

@@ -16,8 +16,8 @@ from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.definitions import ITEMS, study_of
 from backend.experiments.definitions.base import Item
 from backend.experiments.experiments import study as expansion
+from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.specs.run import RunSpec
-from backend.specs.study import StudyFigure, StudySpec
 
 TRANSCRIPTION = json.loads(Path(__file__).with_name("transcription.json").read_text("utf-8"))
 LABELS = {"a3c-optimizers": "Figure S1", "a3c-continuous": "Figure S3", "a3c-data-by-actors": "Table 2"}

@@ -20,8 +20,8 @@ from backend.experiments.cells import repository
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import in_tables
+from backend.experiments.specs.study import Arm, StudyFigure, StudySpec
 from backend.runs.runs.fields import setting_title
-from backend.specs.study import Arm, StudyFigure, StudySpec
 from backend.statistics.cells import CellKey
 
 

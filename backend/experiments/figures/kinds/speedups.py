@@ -15,7 +15,7 @@ from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import reducer_of, with_reference
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.tables import Column, Table, TableCell, TableRow
-from backend.specs.study import ReductionRule
+from backend.experiments.specs.study import ReductionRule
 from backend.statistics.cells import Cell, Reduction
 from backend.statistics.reducers import RatioTo
 

@@ -82,6 +82,7 @@ const run = (changes: Partial<RunDetail>): RunDetail =>
     queue: 'cpu',
     priority: 0,
     attempts: [],
+    processes: [],
     agent_steps: 0,
     starved_pct: null,
     ...changes,

@@ -24,6 +24,7 @@ BODIES: dict[str, Any] = {
     "episodes": BATCH | {"episodes": []},
     "log": BATCH | {"lines": []},
     "points": BATCH | {"series": []},
+    "provenance": BATCH,
     "settings": {"config": {"beta": 0.5}},
     "step-notes": {"agent_steps": 1, "text": "a note"},
     "videos": FILE | {"form": "file"},
@@ -62,6 +63,8 @@ def test_run_that_cannot_be_read_is_listed_with_the_reason_and_refuses_all_but_i
         items = {item["id"]: item for item in client.get(f"/api/v1/{path}").json()["items"]}
         assert items[run.id]["state_reason"] == reason
         assert items[other.id]["state_reason"] == "created"
+    for by in ("seed", "state", "algorithm", "config.learning_rate"):
+        assert client.get(f"/api/v1/comparisons/groups?by={by}").status_code == 200
     answers = {}
     for method, path in addresses(sqlite_service, run.id, **ids):
         operation = path.rpartition("/")[2]

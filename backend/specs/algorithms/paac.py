@@ -13,7 +13,7 @@ from backend.specs.algorithms.common import (
     scaling_conflicts,
 )
 from backend.specs.algorithms.memory import RunFacts
-from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
+from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, RmsPropConfig
 from backend.specs.constants import CLEMENTE_2017, Source, ours
 
 _SMALL_MACHINE: dict[str, Any] = {
@@ -45,7 +45,7 @@ _AUTHORS_CODE: dict[str, Any] = {
 """What the authors' published code has instead of the paper's constants."""
 
 
-class PaacConfig(SynchronousConfig):
+class PaacConfig(RmsPropConfig):
     """Settings of PAAC."""
 
     standardise: bool = STANDARDISE

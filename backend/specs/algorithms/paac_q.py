@@ -2,11 +2,11 @@
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import LUMINANCE_THEN, PAPER_FRAMES
-from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
+from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, RmsPropConfig
 from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
 
 
-class PaacQConfig(ValueConfig, SynchronousConfig):
+class PaacQConfig(ValueConfig, RmsPropConfig):
     """Settings of n-step Q-learning in PAAC's framework."""
 
 

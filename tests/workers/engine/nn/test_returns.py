@@ -75,8 +75,8 @@ def test_advantages_equal_the_definition(
     r = data.draw(arrays(np.float64, (T, B), elements=FLOATS))
     terminal = data.draw(arrays(np.bool_, (T, B)))
     V = data.draw(arrays(np.float64, (T + 1, B), elements=FLOATS))
-    tensors = [torch.from_numpy(array) for array in (r, terminal, V[:T], V[T])]
-    A = generalised_advantages(*tensors, gamma, lambda_)
+    reward_TB, terminated_TB, V_TB = (torch.from_numpy(array) for array in (r, terminal, V))
+    A = generalised_advantages(reward_TB, terminated_TB, V_TB[:T], V_TB[T], gamma, lambda_)
     np.testing.assert_allclose(A.numpy(), advantage_oracle(r, terminal, V, gamma, lambda_), atol=1e-6)
 
 

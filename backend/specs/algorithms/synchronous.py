@@ -33,6 +33,7 @@ from backend.specs.algorithms.memory import (
 )
 from backend.specs.constants import CLEMENTE_2017, CLEMENTE_CODE, Source, Sources, ours
 from backend.specs.fields import setting
+from backend.specs.metrics import Metric, Panel
 
 PAPER = "Clemente, Castejón and Chandra 2017, Efficient Parallel Methods for Deep Reinforcement Learning"
 
@@ -71,6 +72,24 @@ N_E = partial(
     common=True,
     group="parallelism",
     description="Environments stepped in parallel: the batch size of one inference.",
+)
+TIME_METRICS = {
+    "paac/time_environment": Metric("Time in environments", "Share of time"),
+    "paac/time_choosing": Metric("Time in action selection", "Share of time"),
+    "paac/time_learning": Metric("Time in learning", "Share of time"),
+    "paac/time_rest": Metric("Time in communication and waiting", "Share of time"),
+}
+TIME_PANEL = Panel(
+    "time_usage",
+    "Time breakdown",
+    "Share of time",
+    {
+        "paac/time_environment": "environments",
+        "paac/time_choosing": "action selection",
+        "paac/time_learning": "learning",
+        "paac/time_rest": "waiting",
+    },
+    stacked=True,
 )
 
 

@@ -34,6 +34,7 @@ from backend.specs.algorithms.memory import (
 )
 from backend.specs.constants import BABAEIZADEH_CODE, TENSORFLOW, Source, ours
 from backend.specs.fields import setting
+from backend.specs.metrics import Metric, Panel
 
 MAX_AGENTS = 256
 MAX_THREADS = 16
@@ -262,6 +263,58 @@ class Ga3cConfig(AlgorithmConfig):
         return network | schedule_conflicts(self.learning_rate_schedule, run)
 
 
+_METRICS = {
+    "ga3c/n_actors": Metric("Agents (N_A)", "Agents"),
+    "ga3c/n_predictors": Metric("Predictors (N_P)", "Predictors"),
+    "ga3c/n_trainers": Metric("Trainers (N_T)", "Trainers"),
+    "ga3c/training_queue": Metric("Training queue", "Requests"),
+    "ga3c/prediction_queue": Metric("Prediction queue", "Requests"),
+    "ga3c/training_batch": Metric("Training batch", "Batch size"),
+    "ga3c/prediction_batch": Metric("Prediction batch", "Batch size"),
+    "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
+}
+_PANELS = (
+    # Every method reports updates per second; the panel is useful only with predictions per second.
+    Panel(
+        "rates",
+        "Training and prediction throughput (TPS, PPS)",
+        "Per second",
+        {"speed/updates_per_s": "updates (TPS)", "speed/predictions_per_s": "predictions (PPS)"},
+        needs="speed/predictions_per_s",
+    ),
+    Panel(
+        "queues",
+        "Queue lengths",
+        "Requests",
+        {"ga3c/training_queue": "training", "ga3c/prediction_queue": "prediction"},
+    ),
+    Panel(
+        "batches",
+        "Batch sizes",
+        "Batch size",
+        {"ga3c/training_batch": "training", "ga3c/prediction_batch": "prediction"},
+    ),
+    Panel(
+        "setting",
+        "Agents, predictors, trainers",
+        "Count",
+        {
+            "ga3c/n_actors": "agents (N_A)",
+            "ga3c/n_predictors": "predictors (N_P)",
+            "ga3c/n_trainers": "trainers (N_T)",
+        },
+        stepped=True,
+    ),
+    Panel(
+        "lag",
+        "Policy lag",
+        "Updates",
+        {"ga3c/policy_lag": "mean", "ga3c/policy_lag_max": "max"},
+    ),
+    Panel("lag_share", "Policy lag distribution", "Share", {"ga3c/policy_lag_share": ""}, stacked=True),
+    Panel("waiting", "Agent waiting time", "Share of time", {"ga3c/waiting_share": "waiting for an action"}),
+)
+
 GA3C = Algorithm(
     id="ga3c",
     title="GA3C",
@@ -273,6 +326,8 @@ GA3C = Algorithm(
     sources=_SOURCES,
     observations=("pixels", "vector"),
     reproducibility="none",
+    metrics=_METRICS,
+    panels=_PANELS,
     presets=(
         Preset(
             id="two-cpu-cores",

@@ -24,7 +24,7 @@ from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.ga3c import ga3c
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, ExperienceShape, Queue, put
 from workers.engine.methods.ga3c.model import Model, Predictor, Stats, Submission, Trainer
-from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, Slice
+from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, SinglePass, Slice
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration, prepare_torch, resolve_device, to_device
@@ -211,8 +211,9 @@ def _rollout_update(spec: RunSpec, device: torch.device, decisions: Decisions) -
     unroll = create_unroll(network.body, None, dtype=dtype)
     N = len(decisions.action_N)
     rollout = factories.algorithm(
-        RolloutContext(c, network, flat.theta.clone(), unroll.peek, Slice(0, N // T), torch.Generator(device))
+        RolloutContext(c, network, flat.theta.clone(), unroll, Slice(0, N // T), torch.Generator(device))
     )
+    assert isinstance(rollout, SinglePass)
     action_N, R_N = (torch.from_numpy(array).to(device) for array in decisions[1:])
     for _ in range(PASSES):
         unroll.begin()

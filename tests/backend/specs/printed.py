@@ -26,6 +26,10 @@ class Expected:
     """The evaluation protocol of its paper."""
     different: dict[str, Any] = field(default_factory=dict)
     """The defaults that differ from the paper on purpose."""
+    continuous: Printed = field(default_factory=dict)
+    """What a paper prints for continuous actions, where it differs."""
+    continuous_ours: dict[str, Any] = field(default_factory=dict)
+    """The defaults for continuous actions for which no paper has a number."""
 
 
 # Clemente, Castejón and Chandra 2017, section 5.1: "n_w = 8, n_e = 32, t_max = 5, N_max = 1.15 10^8,
@@ -181,7 +185,7 @@ _ASYNCHRONOUS_OURS = _OPERATION | {
 }
 # Mnih et al. 2016, supplement, section 9: LSTM after the encoder, no bootstrapping (each episode one update),
 # cost 1e-4 on the differential entropy; the rest as in section 8.
-CONTINUOUS: Printed = {
+A3C_CONTINUOUS: Printed = {
     "recurrent": (True, "Mnih 2016, S9", None),
     "t_max": (0, "Mnih 2016, S9", "t_max"),
     "beta": (0.0001, "Mnih 2016, S9", "β"),
@@ -193,7 +197,6 @@ CONTINUOUS: Printed = {
     "max_grad_norm": (None, "Mnih 2016, 5.1", None),
     "reward_clip": (None, "Mnih 2016, S9", None),
 }
-CONTINUOUS_OURS = {"learning_rate": 0.0007, "rmsprop_eps": 0.1, "max_grad_norm": 40, "reward_clip": 0}
 
 # Clemente et al. 2017, section 5.1: repeated 4 times, maximum of the two latest frames, then 84×84 and one
 # channel; 1 to 30 no-ops; restarted at the final state. Nair et al. 2015, 5.1: an output for each valid
@@ -302,6 +305,8 @@ EXPECTED: dict[str, Expected] = {
         },
         reproducibility="none",
         different={"value_coefficient": 0.5},
+        continuous=A3C_CONTINUOUS,
+        continuous_ours={"learning_rate": 0.0007, "rmsprop_eps": 0.1, "max_grad_norm": 40, "reward_clip": 0},
     ),
     "n_step_q": _ASYNC_Q,
     "one_step_q": _ASYNC_Q,

@@ -17,6 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.algorithms.ga3c import Ga3cConfig
+from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.commands import ChangeSettings
 from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
 from backend.specs.events import (
@@ -125,9 +127,12 @@ def numbers_in(state: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def counts_episodes(algorithm: str, path: str) -> bool:
-    """Whether a value of a state counts episodes: PAAC and GA3C begin new ones when they resume."""
-    pattern = {"ga3c": rf"/counts/\d+/{EPISODES_BEGUN}", "paac": r"/shares/\d+/episodes_begun/\d+"}
-    return re.fullmatch(pattern.get(algorithm.removesuffix("_q"), ""), path) is not None
+    """Whether a value of a state counts episodes: methods with new episodes after a resume."""
+    config = ALGORITHMS[algorithm].config
+    if issubclass(config, Ga3cConfig):
+        return re.fullmatch(rf"/counts/\d+/{EPISODES_BEGUN}", path) is not None
+    is_synchronous = issubclass(config, SynchronousConfig)
+    return is_synchronous and re.fullmatch(r"/shares/\d+/episodes_begun/\d+", path) is not None
 
 
 def observations(spec: RunSpec) -> NDArray[Any]:

@@ -14,7 +14,6 @@ from backend.analysis.figures.branch import FanLine, PersonLine, branch_figure
 from backend.analysis.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
 from backend.analysis.figures.diagnostics import (
     BY_ID,
-    Panel,
     add_panel_lines,
     available_panels,
     diagnostic_figure,
@@ -58,6 +57,7 @@ from backend.runs.runs.groups import (
 from backend.runs.runs.names import names_of_groups, names_of_runs, names_of_subjects, subject
 from backend.specs.branches import EpisodeOutcome, Outcome
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.metrics import Panel
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from backend.analysis.metrics import repository, service
 from backend.analysis.metrics.charts import Axes
 from backend.analysis.metrics.chunks import Array
-from backend.analysis.metrics.grouping import Spread
+from backend.statistics.grouping import Spread
 from backend.db.engine import reading, writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import Array, Columns, joined, n_rows, select_rows
 from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
 from backend.platform.errors import Invalid

@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import Array, Columns, n_rows
 from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run, ScriptProcess

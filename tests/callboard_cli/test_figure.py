@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import Result
 
-from backend.analysis.figures.palette import look
+from backend.drawing.palette import look
 from backend.app import create_app
 from backend.platform.settings import Settings
 from callboard_cli.figure import Kind

@@ -5,8 +5,8 @@ import io
 from typing import Literal
 
 from backend.analysis.comparisons.schemas import Comparison, EstimateOut
-from backend.analysis.figures.export_series import printable
-from backend.analysis.figures.latex import latex, latex_table
+from backend.drawing.export_series import printable
+from backend.drawing.latex import latex, latex_table
 from backend.platform.text import as_cell
 
 TableName = Literal["scores", "differences"]

@@ -8,16 +8,16 @@ from fastapi import Depends, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from backend.analysis.figures import service
-from backend.analysis.figures.curve import Band
-from backend.analysis.figures.diagnostics import BY_ID
-from backend.analysis.figures.episode_trace import TRACE_PANELS, TracePanel
-from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, file_response
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
+from backend.drawing.curve import Band
+from backend.drawing.diagnostics import BY_ID
+from backend.drawing.episode_trace import TRACE_PANELS, TracePanel
+from backend.http.figures import FORMATS, FigureForm, RequestedForm, file_response
+from backend.drawing.figure import Figure
+from backend.drawing.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
 from backend.analysis.figures.schemas import FiguresOut, Palette, PanelOut, Panels
 from backend.analysis.figures.service import FigureName, FigureOptions, FigureRequest
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.grouping import Spread
+from backend.drawing.catalogue import EPISODE_RETURN
+from backend.statistics.grouping import Spread
 from backend.analysis.metrics.parameters import DrawnSpread, SmoothedAxes
 from backend.http.access import Viewer
 from backend.http.dependencies import Artifacts, ReadSession

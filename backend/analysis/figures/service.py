@@ -10,28 +10,28 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.comparisons import service as comparisons
 from backend.analysis.figures import repository
-from backend.analysis.figures.branch import FanLine, PersonLine, branch_figure
-from backend.analysis.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
-from backend.analysis.figures.diagnostics import (
+from backend.drawing.branch import FanLine, PersonLine, branch_figure
+from backend.drawing.curve import MANY, Band, CurveLine, add_lines, curve_figure
+from backend.drawing.diagnostics import (
     BY_ID,
     add_panel_lines,
     available_panels,
     diagnostic_figure,
 )
-from backend.analysis.figures.episode_trace import TracePanel, discount, episode_trace_figure
-from backend.analysis.figures.export_caption import caption
-from backend.analysis.figures.figure import Figure, Label
-from backend.analysis.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
-from backend.analysis.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
-from backend.analysis.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
-from backend.analysis.figures.scatter import Dot, scatter_figure, setting_field, setting_value
-from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure
-from backend.analysis.figures.theme import in_panel, plain_text
+from backend.drawing.episode_trace import TracePanel, discount, episode_trace_figure
+from backend.drawing.export_caption import caption
+from backend.drawing.figure import Figure, Label
+from backend.drawing.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
+from backend.drawing.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
+from backend.drawing.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
+from backend.drawing.scatter import Dot, scatter_figure, setting_field, setting_value
+from backend.drawing.seed_curve import SeedGroup, add_groups, seed_curve_figure
+from backend.drawing.theme import in_panel, plain_text
 from backend.analysis.metrics import service as metrics
-from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
+from backend.drawing.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scales
 from backend.analysis.metrics.chunks import Columns
-from backend.analysis.metrics.grouping import Spread
+from backend.statistics.grouping import Spread
 from backend.analysis.metrics.run_axes import locator
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Checkpoint, Evaluation, Run, Series

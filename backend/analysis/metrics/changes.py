@@ -6,7 +6,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.catalogue import describe
+from backend.drawing.catalogue import describe
 from backend.analysis.metrics.charts import Axes, SeriesBuckets, curves
 from backend.analysis.metrics.rollups import NOT_FINITE
 from backend.analysis.metrics.run_axes import conversions, convert, locator

@@ -16,7 +16,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.catalogue import X_AXES
+from backend.drawing.catalogue import X_AXES
 from backend.analysis.metrics.chunks import Array, Columns, empty, joined, n_rows, select_rows
 from backend.analysis.metrics.known_rows import PointReader, rows_kept, rows_known
 from backend.analysis.metrics.repository import ChunkInfo

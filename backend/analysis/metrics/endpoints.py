@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Response
 
 from backend.analysis.metrics import changes, repository, run_fields, service
-from backend.analysis.metrics.catalogue import describe
+from backend.drawing.catalogue import describe
 from backend.analysis.metrics.parameters import ChosenSpread, RequestedAxes
 from backend.analysis.metrics.schemas import (
     MEDIA_TYPES,

@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.datastructures import QueryParams
 
 from backend.analysis.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
-from backend.analysis.metrics.grouping import Centre, Interval, Spread
+from backend.statistics.grouping import Centre, Interval, Spread
 from backend.analysis.metrics.schemas import X
 from backend.analysis.metrics.smoothing import MAX_WEIGHT, Smoothing
 from backend.http.dependencies import get_state, principal_of

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.metrics import repository
 from backend.analysis.metrics.charts import Axes
 from backend.analysis.metrics.chunks import Array, Columns, empty, joined
-from backend.analysis.metrics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
+from backend.statistics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
 from backend.analysis.metrics.known_rows import PointReader
 from backend.analysis.metrics.rollups import NOT_FINITE, not_finite
 from backend.analysis.metrics.run_axes import conversions, convert, runs_with_changed_x

@@ -17,7 +17,7 @@ from backend.analysis.metrics import npz, repository, tensorboard_files
 from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scales
 from backend.analysis.metrics.chunks import Array
 from backend.analysis.metrics.export_common import ExportedRun
-from backend.analysis.metrics.grouping import Spread, interval_name
+from backend.statistics.grouping import Spread, interval_name
 from backend.analysis.metrics.schemas import Format
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Run, Series

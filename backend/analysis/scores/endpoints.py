@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Path, Query, Request, Response
 
-from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
-from backend.analysis.figures.palette import Theme
+from backend.http.figures import FORMATS, RequestedForm, file_response
+from backend.drawing.palette import Theme
 from backend.analysis.scores import service
 from backend.analysis.scores.schemas import FigureId, Scores, ScoresFigure
 from backend.http.access import Viewer

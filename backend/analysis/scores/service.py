@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import Theme
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.profiles import gaps_figure, profile_figure
+from backend.drawing.figure import Figure
+from backend.drawing.palette import Theme
+from backend.drawing.panels import Frame
+from backend.drawing.profiles import gaps_figure, profile_figure
 from backend.analysis.scores import repository
 from backend.analysis.scores.repository import LastScore
 from backend.analysis.scores.schemas import (

@@ -1,6 +1,6 @@
 """Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
 
-from backend.analysis.metrics.catalogue import FRAMES
+from backend.drawing.catalogue import FRAMES
 from backend.experiments.definitions.base import (
     CENTRED,
     INITIAL_WEIGHTS,

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.metrics.charts import Axes
 from backend.analysis.metrics.chunks import Array, Columns
-from backend.analysis.metrics.grouping import Spread
+from backend.statistics.grouping import Spread
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Series
 from backend.db.engine import caches_of

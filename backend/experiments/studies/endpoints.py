@@ -7,8 +7,8 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
-from backend.analysis.figures.palette import Theme
+from backend.http.figures import FORMATS, FigureForm, RequestedForm, download, file_response
+from backend.drawing.palette import Theme
 from backend.db import Experiment
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of

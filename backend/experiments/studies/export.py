@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend import __version__
-from backend.analysis.figures.export_script import matplotlib_script
-from backend.analysis.figures.export_series import as_csv, printable
+from backend.drawing.export_script import matplotlib_script
+from backend.drawing.export_series import as_csv, printable
 from backend.db import Experiment, ExperimentCell, Run
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import DEFINITIONS

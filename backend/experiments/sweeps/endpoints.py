@@ -7,8 +7,8 @@ import orjson
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
-from backend.analysis.figures.palette import Theme
+from backend.http.figures import FORMATS, RequestedForm, file_response
+from backend.drawing.palette import Theme
 from backend.db import Experiment
 from backend.experiments.experiments import repository, service
 from backend.experiments.experiments.schemas import ExperimentChanges

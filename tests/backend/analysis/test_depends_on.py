@@ -14,7 +14,7 @@ from backend.analysis.comparisons.service import compare
 from backend.analysis.metrics import repository as series
 from backend.analysis.metrics.charts import Axes
 from backend.analysis.metrics.early import EPISODE_LENGTH, mark_early
-from backend.analysis.metrics.grouping import Spread
+from backend.statistics.grouping import Spread
 from backend.analysis.metrics.service import ChartRequest, chart
 from backend.db import Run
 from backend.db.engine import writing

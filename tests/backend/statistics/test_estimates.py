@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rliable import metrics as rliable
 from scipy import stats
 
-from backend.analysis.metrics.grouping import Spread, summary
+from backend.statistics.grouping import Spread, summary
 from backend.statistics.estimates import (
     MIN_SEEDS,
     Scores,

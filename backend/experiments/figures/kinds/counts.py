@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import look
-from backend.analysis.figures.panels import FRAME_PX, LEGEND_ROW_PX, MAX_TICKS, ROW_PX, Frame
-from backend.analysis.figures.theme import layout, plain_text
+from backend.drawing.figure import Figure
+from backend.drawing.palette import look
+from backend.drawing.panels import FRAME_PX, LEGEND_ROW_PX, MAX_TICKS, ROW_PX, Frame
+from backend.drawing.theme import layout, plain_text
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.catalogue import X_AXES, describe
+from backend.drawing.catalogue import X_AXES, describe
 from backend.analysis.metrics.chunks import Array
 from backend.db import Series
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing

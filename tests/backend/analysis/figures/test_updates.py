@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from backend.db import Run
 from backend.db.engine import writing
-from tests.backend.analysis.figures.lines import numbers
+from tests.backend.drawing.lines import numbers
 from tests.backend.analysis.metrics.oracle import RecordedRun
 from tests.support.service import RunningService
 

@@ -13,7 +13,7 @@ from httpx import Client
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.grouping import Spread, interval_name
+from backend.statistics.grouping import Spread, interval_name
 from backend.analysis.metrics.schemas import Chart
 from backend.db import Run
 from backend.db.engine import writing

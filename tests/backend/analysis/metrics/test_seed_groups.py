@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository
 from backend.analysis.metrics.charts import Axes
-from backend.analysis.metrics.grouping import Spread, grid_step, lacks_value, on_grid, summary
+from backend.statistics.grouping import Spread, grid_step, lacks_value, on_grid, summary
 from backend.analysis.metrics.seed_groups import GroupGrid, group_curve
 from backend.analysis.metrics.smoothing import Smoothing, average_row_windows, smooth_rows
 from backend.db.engine import reading, writing

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository, service
 from backend.analysis.metrics.charts import Axes, curves
-from backend.analysis.metrics.grouping import Spread
+from backend.statistics.grouping import Spread
 from backend.db.engine import reading, writing
 from backend.platform.errors import Invalid
 from backend.runs.runs import service as runs

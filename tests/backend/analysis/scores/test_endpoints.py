@@ -7,12 +7,12 @@ import pytest
 from httpx import Client, Response
 from sqlalchemy import Engine
 
-from backend.analysis.figures.palette import look
+from backend.drawing.palette import look
 from backend.db import Run
 from backend.db.engine import writing
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.states import RunState
-from tests.backend.analysis.figures.lines import numbers
+from tests.backend.drawing.lines import numbers
 from tests.support.rows import evaluation_row, external_request, make_fork, make_run
 from tests.support.service import RunningService
 

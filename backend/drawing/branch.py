@@ -8,7 +8,7 @@ import numpy as np
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme, colours, look
 from backend.drawing.theme import faint, ground, layout, muted, plain_text
-from backend.analysis.metrics.chunks import Array
+from backend.statistics.columns import Array
 from backend.statistics.means import t_975
 
 _NARROW_PX = 500

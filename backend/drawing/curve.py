@@ -6,13 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from backend.drawing.catalogue import X_AXES, describe, is_exact
 from backend.drawing.figure import Figure, Label
 from backend.drawing.gaps import add_gap_notes, add_gaps
 from backend.drawing.palette import Look, Theme, distinct_styles, look, source_styles
 from backend.drawing.theme import LEGEND_AT_RIGHT, error, faint, ground, layout, muted, plain_text
-from backend.drawing.catalogue import X_AXES, describe, is_exact
-from backend.analysis.metrics.chunks import Array, Columns
-from backend.analysis.metrics.rollups import merge_at_equal_x
+from backend.statistics.columns import Array, Columns, merge_at_equal_x
 
 Band = Literal["auto", "sd", "min_max", "none"]
 """What is drawn around the lines of runs: `auto` is `sd` for a figure of one line, else `none`."""

@@ -8,8 +8,7 @@ import numpy as np
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme, colours, look
 from backend.drawing.theme import layout, muted
-from backend.analysis.metrics.chunks import Array
-from backend.analysis.metrics.rollups import bucket_rows, last_rows
+from backend.statistics.columns import Array, bucket_rows, last_rows
 
 TracePanel = Literal["reward", "value", "value_error", "policy"]
 """`value_error`: V minus the discounted return that followed."""

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from backend.drawing.cells import as_cell
 from backend.drawing.figure import Figure
-from backend.platform.errors import Invalid
-from backend.platform.text import as_cell
 
 Cell = float | str | None
 Cells = list[Cell]
@@ -73,7 +72,7 @@ def drawn_series(figure: Figure) -> list[DrawnSeries]:
     """The series of a figure; those without rows stand for a legend entry.
 
     Raises:
-        Invalid: it has a trace of a type that is not one of `TYPES`.
+        ValueError: it has a trace of a type that is not one of `TYPES`.
     """
     series: list[DrawnSeries] = []
     bands: list[DrawnSeries] = []
@@ -81,7 +80,7 @@ def drawn_series(figure: Figure) -> list[DrawnSeries]:
     previous: DrawnSeries | None = None
     for number, trace in enumerate(figure.data):
         if trace["type"] not in TYPES:
-            raise Invalid.field("format", f"a figure with a trace of type {trace['type']} has no export")
+            raise ValueError(f"a figure with a trace of type {trace['type']} has no export")
         drawn = _series(number, trace)
         fill = trace.get("fill")
         if fill == "tonexty" and previous is not None and previous.x == drawn.x:
@@ -106,7 +105,7 @@ def as_csv(figure: Figure) -> str:
     """What the figure draws, one row a point.
 
     Raises:
-        Invalid: as for `drawn_series`.
+        ValueError: as for `drawn_series`.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

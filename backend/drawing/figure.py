@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from backend.analysis.metrics.chunks import Array
+from backend.drawing.palette import Theme
+from backend.statistics.columns import Array
 
 MAX_LISTED = 7
 """Up to this many numbers are sent as a list: about as long as a typed array, and written in less time. The
@@ -51,6 +52,16 @@ class Label:
         """As JSON, without the number of seeds; parts that are empty are left out."""
         every = {"name": self.name, "detail": self.detail}
         return {part: text for part, text in every.items() if text}
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """How figures are shown."""
+
+    theme: Theme = "light"
+    width_px: int | None = None
+    in_panel: bool = False
+    """For a panel of a page, which has a heading and a tooltip of its own."""
 
 
 @dataclass

@@ -8,8 +8,7 @@ import numpy as np
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme
 from backend.drawing.theme import MINUS, error, faint, ground
-from backend.analysis.metrics.chunks import Columns
-from backend.analysis.metrics.rollups import NOT_FINITE
+from backend.statistics.columns import NOT_FINITE, Columns
 
 _KINDS = ("NaN", "Inf", f"{MINUS}Inf")
 _OPACITY, _HATCH_OPACITY = 0.1, 0.5
@@ -21,7 +20,7 @@ def in_words(counts: Sequence[int], n_total: int | None = None) -> str:
     """Such as `299 NaN, 1 Inf`; empty for none.
 
     Args:
-        counts: numbers of values that are not finite, as in `rollups.NOT_FINITE`.
+        counts: numbers of values that are not finite, as in `columns.NOT_FINITE`.
         n_total: number of all values.
     """
     named = [f"{n:,} {kind}" for n, kind in zip(counts, _KINDS, strict=True) if n]
@@ -90,7 +89,7 @@ def add_gaps(
         figure: gets the trace, or what a client lacks of it.
         key: names the line within the figure.
         facts: about the trace.
-        columns: the buckets of the line, with `rollups.NOT_FINITE`.
+        columns: the buckets of the line, with `columns.NOT_FINITE`.
         n_new: number of those that the client gets.
         start: the first bucket that the client lacks; None if it gets all.
         theme: light or dark.

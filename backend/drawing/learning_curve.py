@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.drawing.curve import Band, CurveLine, curve_figure
 from backend.drawing.figure import Figure, Label
 from backend.drawing.marks import Mark, add_marks
 from backend.drawing.palette import Theme, distinct_styles, look
 from backend.drawing.theme import MINUS, faint, ground, muted, plain_text
-from backend.drawing.catalogue import EPISODE_RETURN
 from backend.specs.play import HUMAN_PLAY
 from backend.specs.protocols import protocol_title
 

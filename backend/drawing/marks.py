@@ -1,17 +1,13 @@
 """Events of runs over the course of training, in a lane under the curves, with one legend entry per kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-import numpy as np
-
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme
-from backend.drawing.theme import muted, plain_text
-from backend.drawing.catalogue import X_AXES
-from backend.db import Attempt, Checkpoint, LiveSettings, Run, StepNote
+from backend.drawing.theme import muted
 
 MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes", "notes"]
 
@@ -27,13 +23,6 @@ _MIDDLE = 0.5
 
 LANE_TOP, CURVES_BOTTOM = 0.09, 0.13
 """Shares of the plot's height: the lane is below, the curves are above."""
-
-
-Places = Mapping[tuple[str, int], float]
-"""x of a run's checkpoints and of its start, by run and agent steps."""
-
-XOf = Callable[[Any], float | None]
-"""x of a row of a run; None if the row lacks the column."""
 
 
 @dataclass(frozen=True)
@@ -101,96 +90,3 @@ def _look(kind: MarkKind, colour: str) -> dict[str, Any]:
     line = {"width": 1.5} if _SYMBOLS[kind].endswith("-open") else {"width": 0}
     marker = {"symbol": _SYMBOLS[kind], "size": _SYMBOL_PX, "color": colour, "line": line}
     return {"mode": "markers", "marker": marker}
-
-
-def places_of(saved: Sequence[Checkpoint], runs: Mapping[str, Run], x_of: XOf) -> Places:
-    """Where the runs' checkpoints and starts are."""
-    places = {(run_id, 0): 0.0 for run_id in runs}
-    return places | {
-        (checkpoint.run_id, checkpoint.agent_steps): float(x_of(checkpoint) or 0.0) for checkpoint in saved
-    }
-
-
-def restarts(attempts: Sequence[Attempt], places: Places, names: Mapping[str, str]) -> list[Mark]:
-    """Marks where later attempts started."""
-    marks = []
-    for attempt in attempts:
-        x = places.get((attempt.run_id, attempt.resumed_from_agent_steps))
-        if attempt.number > 1 and x is not None:
-            marks.append(Mark(attempt.run_id, x, f"{names[attempt.run_id]}attempt {attempt.number}"))
-    return marks
-
-
-def setting_changes(
-    changes: Sequence[LiveSettings],
-    attempts: Sequence[Attempt],
-    places: Places,
-    names: Mapping[str, str],
-    x_of: XOf,
-) -> list[Mark]:
-    """Marks where the points with new settings start.
-
-    This is before the change took effect if a later attempt resumed from an earlier checkpoint: it had the
-    new settings from its start.
-    """
-    marks = []
-    for change in changes:
-        later = [
-            attempt.resumed_from_agent_steps
-            for attempt in attempts
-            if attempt.run_id == change.run_id and attempt.claimed_at > change.requested_at
-        ]
-        start = min([change.agent_steps or 0, *later])
-        # A change has no episode count.
-        exact = x_of(change)
-        x = exact if start == change.agent_steps else places.get((change.run_id, start))
-        if x is not None:
-            shown = ", ".join(f"{name} = {value}" for name, value in change.changes.items())
-            marks.append(Mark(change.run_id, float(x), f"{names[change.run_id]}{shown}"))
-    return marks
-
-
-def step_notes(
-    notes: Sequence[StepNote],
-    runs: Mapping[str, Run],
-    saved: Sequence[Checkpoint],
-    names: Mapping[str, str],
-    x_of: XOf,
-) -> list[Mark]:
-    """Marks of notes, which are at agent steps: on another axis exact at checkpoints, else interpolated."""
-    saved_of = {
-        run_id: list(rows) for run_id, rows in groupby(saved, key=lambda checkpoint: checkpoint.run_id)
-    }
-    marks = []
-    for note in notes:
-        run = runs[note.run_id]
-        x = x_of(_counters_at(note, run, saved_of.get(run.id, [])))
-        unit = X_AXES[run.step_unit].unit
-        text = plain_text(" ".join(note.text.split()))
-        if x is not None:
-            label = f"{names[run.id]}note at {note.agent_steps:,} {unit}: {text}"
-            marks.append(Mark(run.id, float(x), label))
-    return marks
-
-
-@dataclass(frozen=True)
-class _Counters:
-    """What a run had counted at some agent steps."""
-
-    run_id: str
-    agent_steps: int
-    frames: float
-    updates: float
-    episodes: float
-    wall_time_s: float
-
-
-def _counters_at(note: StepNote, run: Run, saved: Sequence[Checkpoint]) -> _Counters:
-    rows: list[Checkpoint | Run] = sorted([*saved, run], key=lambda row: row.agent_steps)
-    steps = [0, *(row.agent_steps for row in rows)]
-
-    def at(name: str) -> float:
-        return float(np.interp(note.agent_steps, steps, [0, *(getattr(row, name) for row in rows)]))
-
-    counted = {name: at(name) for name in ("frames", "updates", "episodes", "wall_time_s")}
-    return _Counters(run.id, note.agent_steps, **counted)

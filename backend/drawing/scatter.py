@@ -11,11 +11,6 @@ import numpy as np
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme, colours, distinct_styles, look
 from backend.drawing.theme import faint, layout, muted, plain_text, tick_text
-from backend.db import Run
-from backend.platform.errors import Invalid
-from backend.runs.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
-from backend.runs.runs.groups import configs_of
-from backend.specs.problems import quoted
 from backend.statistics.estimates import median
 
 LOG_RATIO = 20
@@ -53,31 +48,6 @@ class Dot:
     subject: str = ""
     """Equal for runs of an algorithm whose scores can be compared."""
     subject_name: str = ""
-
-
-def setting_field(name: str) -> RunField | ConfigField:
-    """The field of runs, or the setting, against which scores are drawn.
-
-    Raises:
-        Invalid: there is none of this name.
-    """
-    try:
-        field = resolve(name)
-    except UnknownField as error:
-        raise Invalid.field("x", str(error)) from None
-    if isinstance(field, MetricField):
-        raise Invalid.field("x", f"{quoted(name)} is a metric: use a setting, such as config.learning_rate")
-    return field
-
-
-def setting_value(run: Run, field: RunField | ConfigField) -> Any:
-    """A run's value of a field or setting; None if it has none."""
-    if isinstance(field, RunField):
-        return getattr(run, field.name, None)
-    value: Any = run.spec | configs_of(run.spec)
-    for key in field.path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def scatter_figure(

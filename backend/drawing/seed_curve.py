@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from backend.drawing.catalogue import describe
 from backend.drawing.curve import MAX_MARKED, axes_layout
 from backend.drawing.figure import Figure, Label
 from backend.drawing.gaps import in_words
 from backend.drawing.palette import Look, Theme, distinct_styles, look, source_styles
 from backend.drawing.theme import faint, layout, plain_text
-from backend.drawing.catalogue import describe
-from backend.analysis.metrics.chunks import Array, Columns
+from backend.statistics.columns import Array, Columns
 from backend.statistics.grouping import CENTRES, Spread, draws_seeds, interval_name
 
 _BAND_OPACITY = 0.18

@@ -13,12 +13,12 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository as metrics
-from backend.drawing.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.chunks import Array, Columns, n_rows
+from backend.analysis.metrics.chunks import n_rows
 from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run, ScriptProcess
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.external import repository
 from backend.external.columns import EPISODE_LENGTH, PointColumns, in_order, with_frames
 from backend.external.schemas import (
@@ -42,6 +42,7 @@ from backend.runs.runs.script_provenance import MAX_OUTPUT_CHARACTERS
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, RunState
+from backend.statistics.columns import Array, Columns
 from callboard.known_tags import is_per_episode, return_metric, run_unit, series_units
 
 ROLLOUT = "rollout/"

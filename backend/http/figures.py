@@ -6,14 +6,17 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from fastapi import Depends, Query, Response
+import orjson
+from fastapi import Depends, Query, Request, Response
 
 from backend.drawing.export_caption import caption
 from backend.drawing.export_script import LegendPlace, ScriptOptions, matplotlib_script
 from backend.drawing.export_series import as_csv
-from backend.drawing.figure import Figure
-from backend.analysis.figures.schemas import FigureOut
+from backend.drawing.figure import Figure, FigureOptions
+from backend.drawing.palette import Theme
+from backend.drawing.schemas import FigureOut
 from backend.drawing.theme import plain_text
+from backend.http.transfer import conditional_response
 from backend.platform.errors import Invalid
 from backend.platform.text import Text
 from backend.specs.problems import quoted
@@ -131,6 +134,28 @@ RequestedForm = Annotated[FigureForm, Depends(_form)]
 """Query parameters of every figure that can be exported."""
 
 
+async def _options(
+    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
+    width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
+    embedded: Annotated[
+        bool, Query(description="For a panel of a page, which has a heading and a tooltip of its own.")
+    ] = False,
+) -> FigureOptions:
+    return FigureOptions(theme=theme, width_px=width, in_panel=embedded)
+
+
+async def _options_of_form(
+    form: RequestedForm, options: Annotated[FigureOptions, Depends(_options)]
+) -> FigureOptions:
+    return FigureOptions() if form.is_for_paper else options
+
+
+Options = Annotated[FigureOptions, Depends(_options)]
+FormOptions = Annotated[FigureOptions, Depends(_options_of_form)]
+"""As `Options`; a figure for a paper is drawn with the defaults."""
+MaxPoints = Annotated[int, Query(ge=1, le=10_000, description="Maximum number of points per series.")]
+
+
 def file_response(figure: Figure, form: FigureForm, name: str, about: str | None = None) -> Response:
     """The figure as a download.
 
@@ -175,3 +200,10 @@ def _content(figure: Figure, form: FigureForm, name: str, about: str | None) -> 
         files.writestr(f"{name}.py", script)
         files.writestr(f"{name}.csv", as_csv(figure))
     return archive.getvalue()
+
+
+def figure_response(request: Request, figure: Figure, form: FigureForm, name: str) -> Response:
+    """The figure as JSON, or as a download of this name."""
+    if form.format != "json":
+        return file_response(figure, form, name)
+    return conditional_response(request, orjson.dumps(figure.document()))

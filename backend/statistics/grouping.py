@@ -15,8 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from backend.analysis.metrics.chunks import Array, Columns
-from backend.platform.errors import Invalid
+from backend.statistics.columns import Array, Columns
 from backend.statistics.estimates import INTERVAL_NAME, MIN_SEEDS, medians
 from backend.statistics.means import (
     MIN_SEEDS_IQM,
@@ -52,19 +51,17 @@ class Spread:
         with a bootstrap the interquartile mean.
 
         Raises:
-            Invalid: there is no such band.
+            ValueError: there is no such band.
         """
         usual: dict[Interval, Centre] = {"sd": "mean", "se": "mean", "bootstrap": "iqm"}
         centre = centre or usual.get(interval, "median")
         if interval == "bootstrap" and centre == "median":
-            message = (
+            raise ValueError(
                 "a median has an exact interval in place of a bootstrap: use ci95, or mean or iqm as centre"
             )
-            raise Invalid.field("interval", message)
         if interval == "se" and centre == "median":
-            raise Invalid.field(
-                "interval",
-                "a median has no standard error: use ci95, sd or min_max, or mean or iqm as centre",
+            raise ValueError(
+                "a median has no standard error: use ci95, sd or min_max, or mean or iqm as centre"
             )
         return cls(centre, interval, seeds)
 

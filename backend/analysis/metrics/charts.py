@@ -16,21 +16,10 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.drawing.catalogue import X_AXES
-from backend.analysis.metrics.chunks import Array, Columns, empty, joined, n_rows, select_rows
+from backend.analysis.metrics.chunks import empty, joined, n_rows, select_rows
 from backend.analysis.metrics.known_rows import PointReader, rows_kept, rows_known
 from backend.analysis.metrics.repository import ChunkInfo
-from backend.analysis.metrics.rollups import (
-    BASE_ROWS,
-    NOT_FINITE,
-    aggregate,
-    bucket_rows,
-    last_rows,
-    merge_at_equal_x,
-    merge_buckets,
-    not_finite,
-    sum_each,
-)
+from backend.analysis.metrics.rollups import BASE_ROWS, aggregate, merge_buckets, not_finite, sum_each
 from backend.analysis.metrics.run_axes import (
     Conversion,
     conversions,
@@ -47,6 +36,8 @@ from backend.analysis.metrics.smoothing import (
     smooth_bucket_ends,
 )
 from backend.db import Run, Series
+from backend.drawing.catalogue import X_AXES
+from backend.statistics.columns import NOT_FINITE, Array, Columns, bucket_rows, last_rows, merge_at_equal_x
 
 LARGE_BUCKETS = 100_000
 """Number of buckets above which only one chart is computed at a time."""
@@ -219,7 +210,7 @@ def curves(
             the last of them.
         has_joining_bucket: with `is_merged`, also the last bucket that the client keeps, which an area has to
             join.
-        has_gaps: also the columns of `rollups.NOT_FINITE` of series with such values.
+        has_gaps: also the columns of `columns.NOT_FINITE` of series with such values.
     """
     chunks = repository.live_chunks(session, [row.id for row in series])
     by_run = conversions(session, [row.run_id for row in series], axes.x)

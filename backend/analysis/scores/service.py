@@ -8,10 +8,6 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from backend.drawing.figure import Figure
-from backend.drawing.palette import Theme
-from backend.drawing.panels import Frame
-from backend.drawing.profiles import gaps_figure, profile_figure
 from backend.analysis.scores import repository
 from backend.analysis.scores.repository import LastScore
 from backend.analysis.scores.schemas import (
@@ -24,6 +20,10 @@ from backend.analysis.scores.schemas import (
     Scores,
 )
 from backend.db.engine import caches_of
+from backend.drawing.figure import Figure
+from backend.drawing.palette import Theme
+from backend.drawing.panels import Frame
+from backend.drawing.profiles import gaps_figure, profile_figure
 from backend.platform.caching import CacheKind
 from backend.platform.errors import Invalid
 from backend.replays.recordings.service import PersonsMean, human_references

@@ -4,7 +4,7 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import numpy as np
 
-from backend.analysis.metrics.chunks import Array
+from backend.statistics.columns import Array
 
 DEUTERANOPIA = np.array(
     [

@@ -2,15 +2,15 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from backend.analysis.metrics import repository as series
+from backend.db.engine import writing
+from backend.drawing.catalogue import METRICS
 from backend.drawing.curve import CurveLine
 from backend.drawing.diagnostics import BY_ID, available_panels, diagnostic_figure
 from backend.drawing.figure import Label
-from backend.analysis.metrics import repository as series
-from backend.drawing.catalogue import METRICS
-from backend.analysis.metrics.chunks import Array
-from backend.db.engine import writing
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.events import PointsEvent
+from backend.statistics.columns import Array
 from tests.backend.drawing.lines import valid
 from tests.support.rows import make_run
 from tests.support.service import RunningService

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backend.analysis.metrics.rollups import aggregate, not_finite
+from backend.analysis.metrics.smoothing import average_windows
 from backend.drawing.curve import CurveLine, add_lines, curve_figure
 from backend.drawing.figure import Figure
 from backend.drawing.gaps import in_words
-from backend.analysis.metrics.rollups import aggregate, not_finite
-from backend.analysis.metrics.smoothing import average_windows
 from tests.backend.drawing.lines import drawn, line, numbers, valid
 
 values = st.lists(

@@ -2,9 +2,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.drawing.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.drawing.marks import Mark
-from backend.drawing.catalogue import EPISODE_RETURN
 from tests.backend.drawing.lines import A, B, drawn, line, valid
 
 LEVELS = [

@@ -16,7 +16,7 @@ from backend.drawing.palette import (
     source_styles,
 )
 from backend.drawing.theme import ground
-from backend.analysis.metrics.chunks import Array
+from backend.statistics.columns import Array
 from tests.backend.drawing.colour_difference import (
     DEUTERANOPIA,
     PROTANOPIA,

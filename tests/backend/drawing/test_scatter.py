@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from backend.drawing.palette import look
-from backend.drawing.scatter import Dot, log_ticks, scatter_figure
 from backend.db import Run
 from backend.db.engine import writing
+from backend.drawing.palette import look
+from backend.drawing.scatter import Dot, log_ticks, scatter_figure
 from backend.runs.runs.groups import group_key
 from backend.specs.states import RunState
 from tests.backend.drawing.lines import valid

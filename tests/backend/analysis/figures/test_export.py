@@ -13,11 +13,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.backend.analysis.figures.test_gaps import figure_of
 
 from backend.drawing.branch import FanLine, branch_figure
+from backend.drawing.catalogue import EPISODE_RETURN
+from backend.drawing.cells import of_cell
 from backend.drawing.diagnostics import BY_ID, diagnostic_figure
 from backend.drawing.episode_trace import TracePanel, episode_trace_figure
-from backend.http.figures import FigureForm
 from backend.drawing.export_caption import caption
 from backend.drawing.export_script import ScriptOptions, matplotlib_script
 from backend.drawing.export_series import COLUMNS, as_csv, drawn_series
@@ -28,13 +30,11 @@ from backend.drawing.panels import Frame
 from backend.drawing.scatter import Dot, scatter_figure
 from backend.drawing.seed_curve import SeedGroup, seed_curve_figure
 from backend.drawing.theme import tick_text
-from backend.drawing.catalogue import EPISODE_RETURN
-from backend.statistics.grouping import Spread
 from backend.experiments.figures.kinds.counts import counts_figure
+from backend.http.figures import FigureForm
 from backend.platform.errors import Invalid
-from backend.platform.text import of_cell
+from backend.statistics.grouping import Spread
 from tests.backend.drawing.lines import A, B, line
-from tests.backend.analysis.figures.test_gaps import figure_of
 
 HOSTILE = [
     "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.drawing.curve import CurveLine
 from backend.drawing.episode_trace import episode_trace_figure
 from backend.drawing.figure import Figure, Label
 from backend.drawing.learning_curve import Evaluated, Level, learning_curve_figure
 from backend.drawing.marks import Mark
 from backend.drawing.seed_curve import SeedGroup, seed_curve_figure
-from backend.drawing.catalogue import EPISODE_RETURN
 from backend.statistics.grouping import Spread
 from tests.support.waiting import PATIENCE_S
 

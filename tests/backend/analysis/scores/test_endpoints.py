@@ -7,9 +7,9 @@ import pytest
 from httpx import Client, Response
 from sqlalchemy import Engine
 
-from backend.drawing.palette import look
 from backend.db import Run
 from backend.db.engine import writing
+from backend.drawing.palette import look
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.states import RunState
 from tests.backend.drawing.lines import numbers

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from backend.drawing.panels import Frame
 from backend.analysis.metrics import repository as metrics
-from backend.drawing.catalogue import describe
 from backend.db import ExperimentCell
 from backend.db.engine import writing
+from backend.drawing.catalogue import describe
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds.counts import counts_figure, range_in_words
 from backend.specs.events import PointsEvent
 from tests.backend.drawing.lines import valid

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from backend.drawing.panels import Frame
 from backend.analysis.metrics import repository as metrics
 from backend.db import ExperimentCell, Run
 from backend.db.engine import writing
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds import curves as curves_kind
 from backend.experiments.figures.kinds import sorted_scores
 from backend.experiments.figures.kinds.curves import curves_figure

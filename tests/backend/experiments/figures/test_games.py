@@ -1,11 +1,11 @@
 import pytest
 from sqlalchemy import select
 
-from backend.drawing.bars import Bar
-from backend.drawing.panels import Frame
 from backend.analysis.metrics import repository as metrics
 from backend.db import ExperimentCell
 from backend.db.engine import writing
+from backend.drawing.bars import Bar
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds.games import games_figure
 from backend.specs.events import PointsEvent
 from tests.backend.drawing.lines import valid

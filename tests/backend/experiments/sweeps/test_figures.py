@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from backend.drawing.scatter import ConfigurationDots, configurations_figure
 from backend.db import Run
 from backend.db.engine import writing
+from backend.drawing.scatter import ConfigurationDots, configurations_figure
 from backend.runs.runs import service
 from backend.specs.states import RunState
 from tests.backend.drawing.lines import valid

@@ -5,19 +5,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.comparisons import service as comparisons
 from backend.analysis.comparisons.captions import results_in_words
 from backend.analysis.figures import repository
-from backend.analysis.figures.marks import XOf, places_of, restarts, setting_changes, step_notes
+from backend.analysis.figures.levels import evaluated, levels
+from backend.analysis.figures.marks import places_of, restarts, setting_changes, step_notes
 from backend.analysis.figures.styles import run_styles
 from backend.analysis.metrics import service as metrics
 from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scales
 from backend.analysis.metrics.run_axes import locator
 from backend.analysis.metrics.seed_groups import group_curve
-from backend.db import Checkpoint, Evaluation, Run, Series
+from backend.db import Run, Series
 from backend.drawing.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.drawing.curve import MANY, Band, CurveLine, add_lines, curve_figure
 from backend.drawing.diagnostics import (
@@ -28,24 +28,18 @@ from backend.drawing.diagnostics import (
 )
 from backend.drawing.export_caption import caption
 from backend.drawing.figure import Figure, FigureOptions, Label
-from backend.drawing.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
+from backend.drawing.learning_curve import add_levels, learning_curve_figure
 from backend.drawing.marks import Mark
 from backend.drawing.palette import IN_ORDER, WantedStyles
 from backend.drawing.seed_curve import SeedGroup, add_groups, seed_curve_figure
 from backend.drawing.theme import in_panel, plain_text
 from backend.platform.errors import Invalid
-from backend.replays.recordings import service as recordings
 from backend.runs.evaluations import repository as evaluations
 from backend.runs.runs.groups import (
     group_key,
-    is_measured_as_published,
-    own_protocol,
-    published_scores,
 )
 from backend.runs.runs.names import names_of_groups, names_of_runs, subject
-from backend.specs.environments import ENVIRONMENTS
 from backend.specs.metrics import Panel
-from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 from backend.statistics.columns import Columns
 from backend.statistics.grouping import Spread
@@ -299,9 +293,9 @@ class _Drawing:
     def _add_levels(self, figure: Figure, run_ids: Collection[str], protocol: str | None = None) -> None:
         """Published scores that can be compared with the runs; only those of a protocol, if it is given."""
         shown = {id_: run for id_, run in self._drawn.items() if id_ in run_ids}
-        levels = _levels(self._session, shown, evaluations.finished(self._session, list(shown)))
+        comparable = levels(self._session, shown, evaluations.finished(self._session, list(shown)))
         best = max((run.best_return for run in shown.values() if run.best_return is not None), default=None)
-        of_protocol = [level for level in levels if protocol in (None, level.protocol)]
+        of_protocol = [level for level in comparable if protocol in (None, level.protocol)]
         add_levels(figure, of_protocol, best, self._request.options.theme)
 
     def _returns_title(self, name: FigureName, series: Sequence[Series]) -> str | None:
@@ -337,8 +331,8 @@ class _Drawing:
         return learning_curve_figure(
             lines,
             runs=list(runs_by_id),
-            evaluations=_evaluated(done, saved, self._names, x_of),
-            levels=_levels(self._session, runs_by_id, done),
+            evaluations=evaluated(done, saved, self._names, x_of),
+            levels=levels(self._session, runs_by_id, done),
             best=max(bests, default=None),
             checkpoints=[
                 Mark(
@@ -479,58 +473,3 @@ def _in_unit(columns: Columns, metric: str) -> Columns:
 def _counted(x: str, chosen: Sequence[Series]) -> str:
     """What an axis counts: in place of agent steps perhaps iterations or seconds, for external runs."""
     return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
-
-
-def _levels(session: Session, runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
-    protocols = {
-        run_id: {evaluation.protocol for evaluation in done if evaluation.run_id == run_id}
-        for run_id in runs_by_id
-    }
-    with_protocols = [(run, protocols[run_id]) for run_id, run in runs_by_id.items()]
-    comparable = published_scores(with_protocols)
-    levels = [Level(score.label, score.score, score.protocol) for score in comparable]
-    return levels + _human_here(session, with_protocols)
-
-
-def _human_here(session: Session, runs_used: Sequence[tuple[Run, Collection[str]]]) -> list[Level]:
-    """The human reference of this installation, beside runs with the settings of a person's games."""
-    names = {run.environment for run, _ in runs_used}
-    environment = ENVIRONMENTS.get(names.pop()) if len(names) == 1 else None
-    if environment is None:
-        return []
-    for run, used in runs_used:
-        protocols: Collection[str | None] = used or {own_protocol(run)}
-        if not all(name and is_measured_as_published(run, environment, name) for name in protocols):
-            return []
-    mean = recordings.human_references(session, environment.id).get(environment.id)
-    if mean is None:
-        return []
-    seen = seen_by_people(environment)
-    aid = "" if seen is None else f", with {seen}"
-    return [Level(f"human here, {mean.n_games} games{aid}", mean.mean_return, HUMAN_PLAY)]
-
-
-def _evaluated(
-    done: Sequence[Evaluation], saved: Sequence[Checkpoint], names: Mapping[str, str], x_of: XOf
-) -> list[Evaluated]:
-    at = {(checkpoint.run_id, checkpoint.file): checkpoint for checkpoint in saved}
-    points = []
-    for evaluation in done:
-        checkpoint = at.get((evaluation.run_id, evaluation.checkpoint))
-        if checkpoint is not None and checkpoint.agent_steps < evaluation.agent_steps:
-            continue  # of the best parameters, again, at the end: no score of the last ones
-        x = x_of(evaluation)
-        if x is None:  # an evaluation has no episode count; its checkpoint has one
-            x = None if checkpoint is None else x_of(checkpoint)
-        if x is not None and evaluation.mean_return is not None and np.isfinite(evaluation.mean_return):
-            points.append(
-                Evaluated(
-                    run=evaluation.run_id,
-                    name=names[evaluation.run_id],
-                    protocol=evaluation.protocol,
-                    x=x,
-                    mean_return=evaluation.mean_return,
-                    n_episodes=len(evaluation.returns),
-                )
-            )
-    return points

@@ -192,8 +192,8 @@ def _routes() -> list[BaseRoute]:
     """The routes without the pages'. They depend on no setting, and FastAPI takes 0.3 s to analyse them."""
     root = APIRouter(generate_unique_id_function=openapi.operation_id)
     # All at one level: FastAPI tries them again at each level that includes another.
-    for router in (*chain(*find_resources().values()), gameplay.router, play_stream.router):
-        root.include_router(router, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
+    for resource in (*chain(*find_resources().values()), gameplay.router, play_stream.router):
+        root.include_router(resource, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
     for router in (health.router, docs.router, auth.link_router, oidc.router):
         root.include_router(router)
     return root.routes

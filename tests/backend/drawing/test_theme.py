@@ -8,7 +8,7 @@ import pytest
 from backend.drawing.palette import Theme
 from backend.drawing.theme import muted, template
 
-STYLES = Path(__file__).parents[4] / "frontend/src/styles/global.css"
+STYLES = Path(__file__).parents[3] / "frontend/src/styles/global.css"
 
 
 def _colours(theme: Theme) -> dict[str, str]:

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.backend.analysis.figures.test_gaps import figure_of
 
 from backend.drawing.branch import FanLine, branch_figure
 from backend.drawing.catalogue import EPISODE_RETURN
@@ -35,6 +34,7 @@ from backend.http.figures import FigureForm
 from backend.platform.errors import Invalid
 from backend.statistics.grouping import Spread
 from tests.backend.drawing.lines import A, B, line
+from tests.backend.drawing.test_gaps import figure_of
 
 HOSTILE = [
     "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",
@@ -177,9 +177,9 @@ def test_stacked_shares_have_their_edges() -> None:
 
 def test_figure_with_an_unknown_type_of_trace_is_refused() -> None:
     figure = Figure(data=[{"type": "heatmap", "z": [[1.0]]}])
-    with pytest.raises(Invalid, match="heatmap"):
+    with pytest.raises(ValueError, match="heatmap"):
         as_csv(figure)
-    with pytest.raises(Invalid, match="heatmap"):
+    with pytest.raises(ValueError, match="heatmap"):
         matplotlib_script(figure)
 
 

@@ -6,7 +6,16 @@ from typing import Any
 from backend.specs.fields import Text
 from backend.specs.problems import MAX_PROBLEMS
 
-__all__ = ["FORMULA", "UNSTORABLE", "Text", "as_cell", "is_storable", "of_cell", "unstorable_paths"]
+__all__ = [
+    "FORMULA",
+    "UNSTORABLE",
+    "Text",
+    "as_cell",
+    "is_storable",
+    "of_cell",
+    "printable",
+    "unstorable_paths",
+]
 
 FORMULA = "^'*[ \t\r\n\u00a0\u3000]*[-=+@\t\r\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
 """Beginning of a text that a spreadsheet may take for a formula: apostrophes, white space, then a sign in any
@@ -65,3 +74,8 @@ def _path(place: _Place | None) -> str:
         name, place = place
         names.append(name[:_MAX_SHOWN_NAME])
     return ".".join(reversed(names))
+
+
+def printable(text: str) -> str:
+    """Text without control characters, which no PDF, SVG or terminal should get."""
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", " ", text)

@@ -5,9 +5,8 @@ import io
 from typing import Literal
 
 from backend.analysis.comparisons.schemas import Comparison, EstimateOut
-from backend.analysis.figures.export_series import printable
-from backend.analysis.figures.latex import latex, latex_table
-from backend.platform.text import as_cell
+from backend.platform.latex import latex, latex_table
+from backend.platform.text import as_cell, printable
 
 TableName = Literal["scores", "differences"]
 """The scores of all groups, or how they differ from the baselines, or from each other."""

@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from backend.analysis.figures.export_series import DrawnSeries, drawn_series, plain, printable
+from backend.analysis.figures.export_series import DrawnSeries, drawn_series, plain
 from backend.analysis.figures.figure import Figure
 from backend.analysis.figures.theme import tick_text
+from backend.platform.text import printable
 
 LegendPlace = Literal["below", "right", "inside", "none"]
 

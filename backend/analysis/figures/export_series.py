@@ -17,7 +17,7 @@ import numpy as np
 
 from backend.analysis.figures.figure import Figure
 from backend.platform.errors import Invalid
-from backend.platform.text import as_cell
+from backend.platform.text import as_cell, printable
 
 Cell = float | str | None
 Cells = list[Cell]
@@ -120,11 +120,6 @@ def plain(text: Any) -> str:
     """Text without Plotly's markup."""
     lines = re.sub(r"<br\s*/?>", "\n", str(text))
     return printable(html.unescape(re.sub(r"</?(b|i|em|sub|sup|span|a)\b[^>]*>", "", lines)))
-
-
-def printable(text: str) -> str:
-    """Text without control characters, which no PDF, SVG or terminal should get."""
-    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", " ", text)
 
 
 def _series(number: int, trace: dict[str, Any]) -> DrawnSeries:

@@ -3,11 +3,10 @@
 import csv
 import io
 
-from backend.analysis.figures.export_series import printable
-from backend.analysis.figures.latex import latex, latex_table
 from backend.experiments.figures.tables import Column, Table, TableCell
 from backend.experiments.figures.words import in_tables
-from backend.platform.text import as_cell
+from backend.platform.latex import latex, latex_table
+from backend.platform.text import as_cell, printable
 
 _DETAILS = {
     "low": "lower bound (95 %)",

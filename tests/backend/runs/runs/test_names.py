@@ -234,7 +234,9 @@ def test_no_two_names_of_a_view_are_equal_and_none_is_cut(view: list[Named], bes
 
 
 def brief(row: Run) -> Brief:
-    columns: dict[str, Any] = {name: getattr(row, name, None) for name in Brief._fields if name != "spec_text"}
+    columns: dict[str, Any] = {
+        name: getattr(row, name, None) for name in Brief._fields if name != "spec_text"
+    }
     columns |= {"revision": 1, "state": RunState.FINISHED, "agent_steps": 0, "early_agent_steps": 0}
     return Brief(**columns, spec_text=json.dumps(row.spec))
 

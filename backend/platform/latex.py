@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from backend.analysis.figures.export_series import printable
+from backend.platform.text import printable
 
 _COMMANDS = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

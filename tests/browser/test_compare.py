@@ -191,7 +191,7 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     assert sorted(names.all_text_contents()) == ["lr 0.01", "lr 0.1"]
     expect(page.get_by_role("main").get_by_text("PAAC · CartPole", exact=True)).to_be_visible()
     chips = page.get_by_role("list", name="Compared configs").get_by_role("listitem")
-    expect(chips).to_have_text(["lr 0.015 seeds", "lr 0.15 seeds"])
+    expect(chips).to_have_text(["lr 0.15 seeds", "lr 0.015 seeds"])
 
     statistics = page.get_by_role("region", name="Statistics")
     better = statistics.get_by_role("row").filter(has_text="lr 0.01").first

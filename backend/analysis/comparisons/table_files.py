@@ -43,7 +43,8 @@ def comparison_csv(comparison: Comparison, table: TableName) -> str:
 def comparison_latex(comparison: Comparison, table: TableName) -> str:
     """A table for a paper, with four digits and a caption."""
     titles, rows = _TABLES[table](comparison)
-    caption = f"{comparison.shared_name}. Scores ({_SCORES[comparison.score]}) {_where(comparison)}."
+    about = f"{comparison.shared_name}. " if comparison.shared_name else ""
+    caption = f"{about}Scores ({_SCORES[comparison.score]}) {_where(comparison)}."
     return latex_table(
         f"comparison-{table}",
         latex(f"{caption} {comparison.method}."),

@@ -46,7 +46,7 @@ def _dots(sweep: SweepDetail, configuration: ConfigurationOut, setting: str) -> 
     is_best = sweep.best is not None and configuration.number == sweep.best.number
     standing: Standing = "eliminated" if configuration.eliminated else "best" if is_best else ""
     return ConfigurationDots(
-        name=f"Configuration {configuration.number}",
+        name=configuration.name,
         x=value if is_plain and value is not None else json.dumps(value),
         scores=[score for score, _ in scored],
         seeds=[seed for _, seed in scored],

@@ -121,7 +121,7 @@ def estimate_runs(body: RunBody, principal: Viewer, turn: EstimateTurn, session:
 def name_runs(body: NamesRequest, principal: Viewer, turn: ListTurn, session: ReadSession) -> Response:
     """What runs are called in a view of these: by what differs among them; changes nothing."""
     briefs = repository.briefs_of(session, body.runs)
-    view = names_of_runs(briefs, repository.specs_of(session))
+    view = names_of_runs(briefs, repository.specs_of(session), body.beside)
     items = [RunName(run=run.id, name=name) for run, name in zip(briefs, view.names, strict=True)]
     return json_response(RunNames(shared=view.shared, items=items))
 

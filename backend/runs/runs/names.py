@@ -10,10 +10,10 @@ captions and exported figures all have their names from here.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from backend.db.run import is_whole
 from backend.runs.runs.external_spec import is_external
@@ -50,6 +50,10 @@ _NUMBER = re.compile(r"\+?\d+")
 """In a default name, a seed or the number of further changes."""
 _MISSING = object()
 
+Beside = Literal["algorithm", "environment"]
+"""What a view may show beside names."""
+_BESIDE: tuple[Beside, ...] = get_args(Beside)
+
 
 class Setting(NamedTuple):
     """The name of a setting, as the parts of its path."""
@@ -57,6 +61,12 @@ class Setting(NamedTuple):
     section: str
     """`config`, `environment_config`, or `run` for what is neither."""
     name: str
+
+    @classmethod
+    def at(cls, path: str) -> Self:
+        """The setting of a path in a specification, such as `config.learning_rate`."""
+        section, _, name = path.partition(".")
+        return cls(section, name) if section in ("config", "environment_config") else cls("run", path)
 
     @property
     def short(self) -> str:
@@ -98,25 +108,21 @@ class ViewNames:
     """The names of a view."""
 
     shared: str
-    """What all names have in common."""
+    """What the names have in common, which they leave out; empty for a view of one."""
     names: list[str]
-    """In the order of the view; no two are equal."""
+    """In the order of the view; no two are equal, unless what is beside them differs."""
 
 
-def names_in_view(view: Sequence[Named]) -> ViewNames:
+def names_in_view(view: Sequence[Named], beside: Collection[Beside] = ()) -> ViewNames:
     """The names of what a view shows.
 
     Args:
         view: runs or groups of different ids.
+        beside: what the view shows beside each name, which is then no part of it: names are equal only of
+            those that differ in it.
     """
-    wholes = [[named.given, named.algorithm, named.environment] for named in view]
-    is_equal = [len(set(column)) == 1 for column in zip(*wholes, strict=True)]
-    shared = [text for text, equal in zip(wholes[0], is_equal, strict=True) if equal] if view else []
-    parts = [
-        [text for text, equal in zip(texts, is_equal, strict=True) if text and not equal] for texts in wholes
-    ]
     n_left_out = 0
-    described: list[dict[Setting, str]] = [{} for _ in view]
+    settings: list[dict[Setting, str]] = [{} for _ in view]
     for sections, kind in ((("run", "config"), "algorithm"), (("environment_config",), "environment")):
         classes: dict[str, list[int]] = {}
         for at, named in enumerate(view):
@@ -126,45 +132,72 @@ def names_in_view(view: Sequence[Named]) -> ViewNames:
             texts, n_more = _differences([view[at] for at in members], sections)
             n_left_out = max(n_left_out, n_more)
             for at, own in zip(members, texts, strict=True):
-                described[at] |= own
-    labels = _labels({setting for own in described for setting in own})
-    for own_parts, own in zip(parts, described, strict=True):
-        own_parts += [
-            f"{labels[setting]} {text}" if text else f"no {labels[setting]}"
-            for setting, text in own.items()
-            if text or setting.section != "run"
-        ]
+                settings[at] |= own
+    labels = _labels({setting for own in settings for setting in own})
+    heads = {kind: [getattr(named, kind) for named in view] for kind in ("given", *_BESIDE)}
+    in_names = [kind for kind, texts in heads.items() if len(set(texts)) > 1 and kind not in beside]
+    rows = [
+        _Row(
+            named,
+            apart=tuple(getattr(named, kind) for kind in beside),
+            parts=[
+                *filter(None, (getattr(named, kind) for kind in in_names)),
+                *(
+                    f"{labels[setting]} {text}" if text else f"no {labels[setting]}"
+                    for setting, text in own.items()
+                    if text or setting.section != "run"
+                ),
+            ],
+        )
+        for named, own in zip(view, settings, strict=True)
+    ]
+    _distinguish(rows)
+    shared = [texts[0] for kind, texts in heads.items() if kind not in (*in_names, *beside) and len(view) > 1]
     if n_left_out:
         shared.append(f"{n_left_out} more settings differ")
-    return ViewNames(SEPARATOR.join(filter(None, shared)), _distinct(view, parts))
+    return ViewNames(SEPARATOR.join(filter(None, shared)), [row.name for row in rows])
 
 
-def _distinct(view: Sequence[Named], parts: list[list[str]]) -> list[str]:
-    """The names of these parts, with further ones where names would be equal."""
-    for level in range(max((len(named.further) for named in view), default=0)):
-        for members in _alike([SEPARATOR.join(own) for own in parts]):
-            further = [next(iter(view[at].further[level:]), "") for at in members]
+@dataclass
+class _Row:
+    """A name in the making."""
+
+    named: Named
+    apart: tuple[str, ...]
+    """What stands beside the name."""
+    parts: list[str]
+
+    @property
+    def name(self) -> str:
+        """The parts; without any, what else there is to call it."""
+        further = self.named.further if self.apart else ()
+        return SEPARATOR.join(self.parts) or next(
+            filter(None, (self.named.given, *further)), self.named.subject
+        )
+
+
+def _distinguish(rows: Sequence[_Row]) -> None:
+    """Adds further parts where names would be equal."""
+    for level in range(max((len(row.named.further) for row in rows), default=0)):
+        for members in _alike(rows, lambda row: SEPARATOR.join(row.parts)):
+            further = [next(iter(row.named.further[level:]), "") for row in members]
             if len(set(further)) > 1:
-                for at, text in zip(members, further, strict=True):
-                    parts[at] += [text] if text else []
-    names = [
-        SEPARATOR.join(own) or named.given or named.subject for own, named in zip(parts, view, strict=True)
-    ]
+                for row, text in zip(members, further, strict=True):
+                    row.parts += [text] if text else []
     length = 6
-    while alike := _alike(names):
+    while alike := _alike(rows, lambda row: row.name):
         for members in alike:
-            for at in members:
-                names[at] += f"{SEPARATOR if names[at] else ''}#{view[at].id[-length:]}"
+            for row in members:
+                row.parts = [row.name, f"#{row.named.id[-length:]}"]
         length += 10
-    return names
 
 
-def _alike(names: Sequence[str]) -> list[list[int]]:
-    """The places of equal names."""
-    places: dict[str, list[int]] = {}
-    for at, name in enumerate(names):
-        places.setdefault(name, []).append(at)
-    return [members for members in places.values() if len(members) > 1]
+def _alike(rows: Sequence[_Row], text_of: Callable[[_Row], str]) -> list[list[_Row]]:
+    """Those of equal texts, and of which the same stands beside the name."""
+    alike: dict[tuple[str, ...], list[_Row]] = {}
+    for row in rows:
+        alike.setdefault((*row.apart, text_of(row)), []).append(row)
+    return [members for members in alike.values() if len(members) > 1]
 
 
 def _differences(several: Sequence[Named], sections: Sequence[str]) -> tuple[list[dict[Setting, str]], int]:
@@ -276,8 +309,16 @@ def are_equal(value: Any, other: Any) -> bool:
     return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
 
 
-def names_of_runs(runs: Sequence[GroupedRun], specs: Specs | None = None) -> ViewNames:
-    """The names of the runs of a view. `specs` reads specifications that were not read."""
+def names_of_runs(
+    runs: Sequence[GroupedRun], specs: Specs | None = None, beside: Collection[Beside] = ()
+) -> ViewNames:
+    """The names of the runs of a view.
+
+    Args:
+        runs: all of the view.
+        specs: reads specifications that were not read.
+        beside: as in `names_in_view`.
+    """
     return names_in_view(
         [
             Named(
@@ -295,7 +336,8 @@ def names_of_runs(runs: Sequence[GroupedRun], specs: Specs | None = None) -> Vie
                 ),
             )
             for run, own in _with_settings(runs, specs)
-        ]
+        ],
+        beside,
     )
 
 
@@ -322,6 +364,29 @@ def names_of_groups(firsts: Sequence[GroupedRun], specs: Specs | None = None) ->
             for groups in [kinds[run.origin, run.algorithm, run.environment]]
         ]
     )
+
+
+def names_of_settings(
+    algorithm: str, environment: str, several: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[str]:
+    """The names of configurations of one algorithm and environment.
+
+    Args:
+        algorithm: its id; so is `environment`.
+        several: of each configuration what else it can be called, and its settings by path.
+    """
+    return names_in_view(
+        [
+            Named(
+                id=title,
+                algorithm=_title(ALGORITHMS, algorithm),
+                environment=_title(ENVIRONMENTS, environment),
+                settings={Setting.at(path): value for path, value in settings.items()},
+                further=(title,),
+            )
+            for title, settings in several
+        ]
+    ).names
 
 
 def names_of_subjects(firsts: Sequence[GroupedRun]) -> list[str]:

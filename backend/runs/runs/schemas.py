@@ -17,6 +17,7 @@ from backend.db import Run
 from backend.platform.schemas import DescribedBy, Id, Number, Page
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.groups import is_early
+from backend.runs.runs.names import Beside
 from backend.runs.runs.script_provenance import ProcessOut
 from backend.specs.annealing import Annealing
 from backend.specs.fields import NAME, Schema, Strict, whole
@@ -315,6 +316,8 @@ class NamesRequest(Strict):
 
     runs: list[Id] = Field(max_length=MAX_NAMED)
     """Ids of all runs that the view shows."""
+    beside: frozenset[Beside] = frozenset()
+    """What the view shows beside each name, which names then leave out."""
 
 
 class RunName(Schema):
@@ -331,9 +334,10 @@ class RunNames(Schema):
     """Response of `POST /runs/names`."""
 
     shared: str = Field(examples=["PAAC · CartPole"])
-    """What the names have in common, which they leave out."""
+    """What the names have in common, which they leave out; empty for a single run."""
     items: list[RunName]
-    """In the order of the request, of which unknown ids are left out; no two names are equal."""
+    """In the order of the request, of which unknown ids are left out; no two names are equal, unless what is
+    beside them differs."""
 
 
 class DeletedRunOut(Schema):

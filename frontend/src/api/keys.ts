@@ -51,7 +51,7 @@ export const keys = {
   series: (runs: readonly string[], metrics: readonly string[], ...rest: Key) =>
     ['run', runs, sectionsOf(metrics), metrics, ...rest] as const,
   /** Of what the runs of a view are called. */
-  names: (runs: readonly string[]) => ['run', runs, [], 'names'] as const,
+  names: (runs: readonly string[], beside: Key) => ['run', runs, [], 'names', beside] as const,
   metrics: (runs: readonly string[]) => ['run', runs, 'metrics'] as const,
   /** Scores of training change all the time: they are refetched at an interval, and at the end. */
   comparison: (runs: readonly string[], score: string, ...rest: Key) =>

@@ -6,12 +6,20 @@ import { keys } from './keys';
 /** The most runs that the service names in one view. */
 const MAX_NAMED = 10_000;
 
+/** What a view may show beside names, which then leave it out. */
+export type Beside = 'algorithm' | 'environment';
+
 /** What runs are called in a view that shows these: by what differs among them. */
-export const namesQuery = (runs: readonly string[]) =>
+export const namesQuery = (runs: readonly string[], beside: readonly Beside[] = []) =>
   queryOptions({
-    queryKey: keys.names(runs),
+    queryKey: keys.names(runs, beside),
     queryFn: ({ signal }) =>
-      unwrap(api.POST('/api/v1/runs/names', { body: { runs: runs.slice(0, MAX_NAMED) }, signal })),
+      unwrap(
+        api.POST('/api/v1/runs/names', {
+          body: { runs: runs.slice(0, MAX_NAMED), beside: [...beside] },
+          signal,
+        }),
+      ),
     placeholderData: keepPreviousData,
     enabled: runs.length > 0,
   });
@@ -28,9 +36,9 @@ export type ViewNames = {
 };
 
 /** What runs are called in a view that shows these. */
-export function useNames(runs: readonly Named[]): ViewNames {
+export function useNames(runs: readonly Named[], beside?: readonly Beside[]): ViewNames {
   const ids = useMemo(() => runs.map(({ id }) => id), [runs]);
-  const { data } = useQuery(namesQuery(ids));
+  const { data } = useQuery(namesQuery(ids, beside));
   return useMemo(() => {
     const names = new Map(data?.items.map(({ run, name }) => [run, name]));
     const of = ({ id, name }: Named): string => names.get(id) ?? name;

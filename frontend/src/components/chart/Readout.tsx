@@ -36,7 +36,7 @@ export function Readout({ heading, entries, nearest, room, percent, style }: Pro
                 hasLine={value !== null || !symbol}
               />
               {/* A mark has no value, and its text more to say than fits a line. What names a line is never cut. */}
-              <span className={`grow ${value === null ? classes.mark : classes.whole}`}>
+              <span className={`grow ${value === null ? classes.mark : 'whole'}`}>
                 {note ? `${name}, ${note}` : name}
               </span>
               {value !== null && <span className="num">{format(value)}</span>}

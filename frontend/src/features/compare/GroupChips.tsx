@@ -37,7 +37,7 @@ export function GroupChips({ groups, styles, onStyle, hidden, onHide, onAdd, onR
         return (
           <li key={id} className={classes.chip} data-hidden={isHidden || undefined}>
             <StylePicker name={name} style={styles.get(id) ?? 0} onStyle={(to) => onStyle(id, to)} />
-            <span className={`grow ${classes.whole}`}>{name}</span>
+            <span className="grow whole">{name}</span>
             <span className="muted nowrap">{plural(runs.length, 'seed')}</span>
             <ActionIcon
               size={20}

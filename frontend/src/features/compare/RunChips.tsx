@@ -70,7 +70,7 @@ export function RunChips({
               to="/runs/$runId"
               params={{ runId: run.id }}
               search={searchOfStyle(style)}
-              className={classes.whole}
+              className="whole"
               title={run.name}
               aria-label={label}
               draggable={false}

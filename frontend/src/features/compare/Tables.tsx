@@ -1,8 +1,8 @@
-import { Link } from '@tanstack/react-router';
 import { useNames, type ViewNames } from '@/api/names';
 import type { Run } from '@/api/runs';
 import { Empty } from '@/components/feedback';
 import { settingNames } from '@/components/config/settingTitles';
+import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Early } from '@/components/text';
@@ -82,14 +82,7 @@ export function ScoresTable({ runs, names }: { runs: readonly Run[]; names: View
           {runs.map((run) => (
             <tr key={run.id}>
               <td>
-                <Link
-                  to="/runs/$runId"
-                  params={{ runId: run.id }}
-                  title={run.name}
-                  aria-label={names.label(run)}
-                >
-                  {names.of(run)}
-                </Link>
+                <RunLink run={run} names={names} />
               </td>
               <td>
                 <StateBadge state={run.state} reason={run.state_reason} />

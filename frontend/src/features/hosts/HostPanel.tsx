@@ -1,4 +1,3 @@
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { removeHost, setDraining, useHostMutation, type Host } from '@/api/hosts';
 import { useNames } from '@/api/names';
@@ -7,6 +6,7 @@ import { LoadingButton, TextLink } from '@/components/controls';
 import { Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
+import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Term } from '@/components/Term';
 import { RelativeTime } from '@/components/text';
@@ -129,14 +129,7 @@ export function HostPanel({ host }: { host: Host }) {
           {host.runs.map((run) => (
             <span key={run.id} className={classes.run}>
               <StateBadge state={run.state} />
-              <Link
-                to="/runs/$runId"
-                params={{ runId: run.id }}
-                title={run.name}
-                aria-label={names.label(run)}
-              >
-                {names.of(run)}
-              </Link>
+              <RunLink run={run} names={names} />
               {run.progress !== null && (
                 <ProgressBar
                   fraction={run.progress}

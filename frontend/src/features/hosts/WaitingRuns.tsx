@@ -1,12 +1,12 @@
 import { ActionIcon, Tooltip } from '@mantine/core';
 import { IconArrowBarToUp, IconGripVertical, IconX } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
 import { useState, type KeyboardEvent } from 'react';
 import { useHostMutation, useQueueMove, type HostPage } from '@/api/hosts';
 import { useNames } from '@/api/names';
 import { runActions } from '@/api/runs';
 import { Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
+import { RunLink } from '@/components/run/RunLink';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { RelativeTime } from '@/components/text';
 import { showToast } from '@/components/toasts';
@@ -92,15 +92,7 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
               >
                 <td className="right num">{k + 1}</td>
                 <td className={classes.waitingName}>
-                  <Link
-                    to="/runs/$runId"
-                    params={{ runId: run.id }}
-                    title={run.name}
-                    aria-label={names.label(run)}
-                    draggable={false}
-                  >
-                    {names.of(run)}
-                  </Link>
+                  <RunLink run={run} names={names} />
                 </td>
                 <td className="right num wide">{run.priority}</td>
                 <td className="num nowrap wide">

@@ -79,7 +79,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
         )}
       </div>
       <figcaption>
-        <span className={classes.tileName} title={run.name}>
+        <span className="whole" title={run.name}>
           {name}
         </span>
         {episode && (

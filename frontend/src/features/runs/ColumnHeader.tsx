@@ -10,6 +10,8 @@ type Props = {
   column: Column;
   /** Its place among the columns. */
   index: number;
+  /** What all of its cells have in common. */
+  note?: string;
   sort: string;
   onSort: (sort: string) => void;
   onResize: (id: string, width_px: number) => void;
@@ -22,7 +24,7 @@ const DRAGGED = 'application/x-callboard-column';
  * A column's header; pressing it sorts, pressing it again reverses the order. Dragging it, or Alt and an arrow, moves
  * the column; dragging its edge, or Shift and an arrow, resizes it.
  */
-export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: Props) {
+export function ColumnHeader({ column, index, note, sort, onSort, onResize, onMove }: Props) {
   const { id, title, hint, sort: by, right } = column;
   const cell = useRef<HTMLDivElement>(null);
   if (title === '') {
@@ -76,6 +78,11 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
         </button>
       ) : (
         <span className="ellipsis">{title}</span>
+      )}
+      {note && (
+        <span className={`muted ellipsis ${classes.note}`} title={note}>
+          {note}
+        </span>
       )}
       <Edge
         title={title}

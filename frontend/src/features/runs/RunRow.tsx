@@ -6,7 +6,7 @@ import { searchOfStyle } from '@/components/chart/seriesStyles';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
-import { Early, TruncatedName, RelativeTime } from '@/components/text';
+import { Early, Name, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatScore } from '@/lib/format';
 import { isExternal } from '@/lib/run';
@@ -28,11 +28,11 @@ export function RunCard({
             to="/runs/$runId"
             params={{ runId: run.id }}
             search={searchOfStyle(lineStyle)}
-            className="ellipsis grow"
+            className="grow"
             tabIndex={-1}
             aria-label={label}
           >
-            <TruncatedName name={name} title={label} lines={2} />
+            <Name name={name} title={label} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
         </div>
@@ -82,6 +82,8 @@ type Props = {
   lineStyle: RowData['lineStyle'];
   look: RowData['look'];
   style: CSSProperties;
+  /** Measures the row, which is as high as its name. */
+  measure: (row: HTMLElement | null) => void;
   onToggle: (id: string, through: boolean) => void;
 };
 
@@ -103,9 +105,11 @@ export const RunRow = memo(function RunRow(props: Props) {
     lineStyle,
     look,
     style,
+    measure,
     onToggle,
   } = props;
   const row = {
+    ref: measure,
     role: 'row',
     'aria-rowindex': index + 2,
     'aria-selected': selected,

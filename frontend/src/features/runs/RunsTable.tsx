@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
-import { useNames } from '@/api/names';
+import { type Beside, useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/api/runBounds';
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
@@ -45,12 +45,18 @@ const MAX_PRINTED = 1000;
 export function RunsTable(props: Props) {
   const { runs, total, columns, layout, onLayout, selection, sort, onSort, onEndReached } = props;
   const navigate = useNavigate();
-  const names = useNames(runs);
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState(0);
   const focusCursor = useRef(false);
   const narrow = useMediaQuery('(max-width: 720px)', false, { getInitialValueInEffect: false });
   const printing = usePrinting();
+  const shown = columns.map(({ id }) => id).join();
+  // What the columns or cards show is no part of names.
+  const beside = useMemo(
+    () => BESIDE.filter((kind) => narrow || shown.split(',').includes(kind)),
+    [narrow, shown],
+  );
+  const names = useNames(runs, beside);
   const template = [SELECT_WIDTH, ...columns.map(({ width }) => width)].join(' ');
   const width_px = leastWidth_px(columns);
   // Not memoisable by the React compiler; its functions stay within this component.
@@ -85,7 +91,11 @@ export function RunsTable(props: Props) {
   );
   const summaries = useQuery(runMetricsQuery(narrow ? NO_RUNS : inView, metrics)).data;
 
-  useEffect(() => virtual.measure(), [narrow, virtual]);
+  useEffect(() => {
+    virtual.measure();
+    // It has forgotten the heights of the rows in view.
+    for (const row of scroller.current?.querySelectorAll('[data-index]') ?? []) virtual.measureElement(row);
+  }, [narrow, virtual]);
   useEffect(() => {
     if (!printing && last >= runs.length - 20) onEndReached();
   }, [printing, last, runs.length, onEndReached]);
@@ -177,7 +187,15 @@ export function RunsTable(props: Props) {
   );
   return (
     <div className={`panel ${classes.fill}`}>
-      {narrow && <CardsHeader selectAll={selectAll} columns={columns} sort={sort} onSort={onSort} />}
+      {narrow && (
+        <CardsHeader
+          selectAll={selectAll}
+          note={names.shared}
+          columns={columns}
+          sort={sort}
+          onSort={onSort}
+        />
+      )}
       <div ref={scroller} className={classes.scroller}>
         <div
           role="grid"
@@ -201,6 +219,7 @@ export function RunsTable(props: Props) {
                   index={index}
                   sort={sort}
                   onSort={onSort}
+                  note={column.id === 'name' ? names.shared : ''}
                   onResize={(id, px) => onLayout(resized(layout, id, px))}
                   onMove={(id, to) => onLayout(moved(layout, id, to))}
                 />
@@ -238,6 +257,7 @@ export function RunsTable(props: Props) {
                     lineStyle={styles.get(run.id)}
                     look={looks.get(run.id)}
                     style={{ transform: `translateY(${start}px)` }}
+                    measure={virtual.measureElement}
                     onToggle={selection.toggle}
                   />
                 )
@@ -256,4 +276,5 @@ export function RunsTable(props: Props) {
 }
 
 const NO_RUNS: readonly string[] = [];
+const BESIDE: readonly Beside[] = ['algorithm', 'environment'];
 const MAX_METRICS = 50;

@@ -7,7 +7,7 @@ import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
-import { RelativeTime, Score, TruncatedName } from '@/components/text';
+import { Name, RelativeTime, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { isExternal, queryOfTag, stepsOf } from '@/lib/run';
 import { defined } from '@/lib/search';
@@ -110,7 +110,7 @@ export const COLUMNS: readonly Column[] = [
         tabIndex={-1}
         aria-label={label}
       >
-        <TruncatedName name={name} title={label} lines={2} />
+        <Name name={name} title={label} />
       </Link>
     ),
   },

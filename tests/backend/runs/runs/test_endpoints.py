@@ -587,4 +587,8 @@ def test_runs_of_a_view_are_named_by_what_differs(service: RunningService) -> No
     assert answer["shared"] == "PAAC · CartPole"
     assert [item["run"] for item in answer["items"]] == [ids[0], *ids[2:]]
     assert [item["name"] for item in answer["items"]] == ["γ 0.9", "γ 0.99 · seed 1", "γ 0.99 · seed 2"]
+    assert client.delete(f"/api/v1/runs/{ids[0]}", params={"restorable": True}).status_code == 204
+    assert client.post("/api/v1/runs/names", json=ask).json() == answer, "a deleted run can be restored"
+    beside = client.post("/api/v1/runs/names", json=ask | {"beside": ["algorithm", "environment"]}).json()
+    assert beside == answer | {"shared": ""}
     assert client.post("/api/v1/runs/names", json={"runs": []}).json() == {"shared": "", "items": []}

@@ -15,6 +15,7 @@ from backend.platform.caching import Cache
 from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.groups import COMPUTED, Brief, Specs, group_key
 from backend.runs.runs.names import (
+    Beside,
     Named,
     Setting,
     names_in_view,
@@ -66,6 +67,14 @@ def test_only_what_differs_is_in_a_name_and_the_rest_is_stated_once() -> None:
     assert runs(pair[0]) == groups(pair[0]) == ["PAAC on CartPole"]
     assert runs(run(name="mine")) == groups(run(group="mine")) == ["mine"]
     assert names_of_runs([]).names == []
+
+
+def test_what_stands_beside_names_is_no_part_of_them() -> None:
+    pair = [run(config={"gamma": gamma}, seed=seed) for seed, gamma in ((1, 0.9), (2, 0.99))]
+    view = names_of_runs([*pair, run(algorithm="a3c", seed=7)], beside=("algorithm", "environment"))
+    assert (view.shared, view.names) == ("", ["γ 0.9", "γ 0.99", "seed 7"])
+    alone = names_of_runs(pair[:1], beside=("environment",))
+    assert alone.names == ["seed 1"]
 
 
 def test_settings_are_called_by_their_symbols_or_the_last_parts_of_their_names() -> None:
@@ -202,13 +211,16 @@ NAMED = st.builds(
 )
 
 
-@given(st.lists(NAMED, min_size=1, max_size=12))
-def test_no_two_names_of_a_view_are_equal_and_none_is_cut(view: list[Named]) -> None:
+@given(st.lists(NAMED, min_size=1, max_size=12), st.sets(st.sampled_from(["algorithm", "environment"])))
+def test_no_two_names_of_a_view_are_equal_and_none_is_cut(view: list[Named], beside: set[Beside]) -> None:
     numbers = count()
     view = [Named(**vars(named) | {"id": f"{next(numbers):026}"}) for named in view]
-    names = names_in_view(view).names
+    names = names_in_view(view, beside).names
     assert all(names)
-    assert len(set(names)) == len(view)
+    shown = {
+        (name, *(getattr(named, kind) for kind in beside)) for named, name in zip(view, names, strict=True)
+    }
+    assert len(shown) == len(view)
     for kind, section in (("algorithm", "config"), ("environment", "environment_config")):
         for title in {getattr(named, kind) for named in view}:
             members = [at for at, named in enumerate(view) if getattr(named, kind) == title]
@@ -216,14 +228,15 @@ def test_no_two_names_of_a_view_are_equal_and_none_is_cut(view: list[Named]) -> 
             columns = {key: value_texts([view[at].value(key) for at in members]) for key in settings}
             differing = [texts for texts in columns.values() if len(set(texts)) > 1]
             if len(differing) <= 6:
-                shown = [
+                assert all(
                     text in names[at] for texts in differing for at, text in zip(members, texts, strict=True)
-                ]
-                assert all(shown)
+                )
 
 
 def brief(row: Run) -> Brief:
-    columns = {name: getattr(row, name, None) for name in Brief._fields if name != "spec_text"}
+    columns: dict[str, Any] = {
+        name: getattr(row, name, None) for name in Brief._fields if name != "spec_text"
+    }
     columns |= {"revision": 1, "state": RunState.FINISHED, "agent_steps": 0, "early_agent_steps": 0}
     return Brief(**columns, spec_text=json.dumps(row.spec))
 

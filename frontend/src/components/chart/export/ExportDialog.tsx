@@ -1,5 +1,5 @@
 import { Button, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
+import { useDebouncedValue, useLocalStorage } from '@mantine/hooks';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { keys } from '@/api/keys';
@@ -10,6 +10,7 @@ import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withPlainTex
 import classes from './export.module.css';
 import { LICENCE } from './fonts';
 import { LegendFields } from './LegendFields';
+import { type Legends, legendOf, withLegend, withText } from './legends';
 import { legendEntries, LEGENDS, type PrintOptions, widthAtFontOfPages, WIDTHS } from './printLayout';
 import type { ExportSource, ScriptOptions } from './source';
 import { labelProblems } from './texts';
@@ -92,14 +93,12 @@ type Props = {
 /** Exports a figure for a paper, with a preview. */
 export default function ExportDialog({ source, log, onClose }: Props) {
   const [format, setFormat] = useState<Format>('pdf');
-  const [print, setPrint] = useState<PrintOptions>({
+  const [print, setPrint] = useState<Omit<PrintOptions, 'entries'>>({
     width: 'column',
     line_width_pt: 1.25,
     legend: 'below',
     title: '',
   });
-  // Not at each character of the title.
-  const [shown] = useDebouncedValue(print, 150);
   const captionId = useId();
   const shownCaption = useRef<HTMLParagraphElement>(null);
   const set = (to: Partial<PrintOptions>) => setPrint({ ...print, ...to });
@@ -118,6 +117,19 @@ export default function ExportDialog({ source, log, onClose }: Props) {
   });
   const { data } = figure;
   const entries = useMemo(() => legendEntries(data?.data ?? []), [data]);
+  const [legends, setLegends] = useLocalStorage<Legends>({
+    key: 'callboard-legends',
+    defaultValue: {},
+    getInitialValueInEffect: false,
+  });
+  const edited = useMemo(() => legendOf(legends, entries), [legends, entries]);
+  const whole = useMemo<PrintOptions>(
+    // An emptied text stands for that of the figure.
+    () => ({ ...print, ...(edited && { entries: edited.map((entry) => withText(entry, entries)) }) }),
+    [print, edited, entries],
+  );
+  // Not at each character of the title.
+  const [shown] = useDebouncedValue(whole, 150);
   const preview = useQuery({
     queryKey: keys.exported('preview', ...source.key, figure.dataUpdatedAt, shown),
     queryFn: () => (data ? drawn(data, shown) : null),
@@ -133,15 +145,15 @@ export default function ExportDialog({ source, log, onClose }: Props) {
       legend: print.legend,
       heading: print.title,
       log_y: log,
-      ...(print.entries && { entry: print.entries.map(({ number, text }) => `${number}:${text}`) }),
+      ...(whole.entries && { entry: whole.entries.map(({ number, text }) => `${number}:${text}`) }),
       ...(source.depends_on_width && { width: width_px }),
     }),
-    [print, log, source.depends_on_width, width_px],
+    [print, whole.entries, log, source.depends_on_width, width_px],
   );
   const file = async (): Promise<Blob> => {
     if (format === 'csv' || format === 'zip') return source.file(format, script);
     if (!data) throw new Error('The figure is not drawn yet.');
-    const drawing = await drawn(data, print);
+    const drawing = await drawn(data, whole);
     if (format === 'svg') return svgFile(drawing);
     if (format === 'png') return pngFile(drawing);
     return pdfFile(drawing, { title: print.title || source.title, subject: (caption.data ?? '').trim() });
@@ -195,9 +207,9 @@ export default function ExportDialog({ source, log, onClose }: Props) {
           />
           {print.legend !== 'none' && format !== 'csv' && entries.length > 1 && (
             <LegendFields
-              entries={print.entries ?? entries}
-              onEntries={(to) => set({ entries: to })}
-              onReset={print.entries && (() => setPrint(({ entries: _entries, ...rest }) => rest))}
+              entries={edited ?? entries}
+              onEntries={(to) => setLegends(withLegend(legends, entries, to))}
+              onReset={edited && (() => setLegends(withLegend(legends, entries, undefined)))}
             />
           )}
           {DRAWN.has(format) && (

@@ -5,7 +5,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
 import { MAX_COMPARED } from '@/api/runBounds';
-import { runsByIdQuery } from '@/api/runs';
+import { runsByIdQuery, type Run } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import {
   distinctStyles,
@@ -33,7 +33,7 @@ import { SideBySide } from '@/features/replay/SideBySide';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
-import { hasEnded } from '@/lib/run';
+import { hasEnded, isExternal } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
 import { legendNames } from '@/lib/shortNames';
 
@@ -42,6 +42,12 @@ const route = getRouteApi('/shell/compare');
 const NONE: ReadonlySet<string> = new Set();
 
 type Search = ReturnType<typeof compareSearch>;
+
+/** Why no study can be made of any of the runs. */
+const studyRefusal = (runs: readonly Run[]): string | undefined =>
+  runs.length > 0 && runs.every(isExternal)
+    ? 'These runs were trained elsewhere: a study has runs that are trained here.'
+    : undefined;
 
 export default function ComparePage() {
   useDocumentTitle('Compare · Callboard');
@@ -136,7 +142,7 @@ export default function ComparePage() {
       <div className={classes.top}>
         <h1 className="page-title">Compare</h1>
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
-        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} />}
+        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       <div className={`panel ${classes.runs}`}>
         {wanted.length > MAX_COMPARED && (

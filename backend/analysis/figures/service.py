@@ -68,7 +68,7 @@ SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "be
 
 
 _VALUES = (
-    "mean", "min", "max", "last", "smoothed", "window_mean", "window_deviation",
+    "mean", "min", "max", "last", "smoothed", "window_mean", "window_low", "window_high",
     "median", "iqm", "low", "high",
 )  # fmt: skip
 """Columns of buckets and of groups that are in the unit of the metric."""

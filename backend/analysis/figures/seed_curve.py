@@ -72,8 +72,8 @@ def seed_curve_figure(
     width_px: int | None = None,
 ) -> Figure:
     """Each group's centre over its seeds as a line with a band around it; on request also each seed, thinly.
-    Where not all seeds have a value, the centre of the others is a thin dotted line without a band: it would jump
-    there. With too few seeds for the band, each seed is a line.
+    Where not all seeds have a value, the centre of the others is a thin dotted line without a band, since it
+    jumps there. With too few seeds for the band, each seed is a line.
 
     Args:
         groups: one style each; a further source of a group gets the first free one.

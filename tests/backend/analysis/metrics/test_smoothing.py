@@ -124,7 +124,7 @@ def test_average_over_x_matches_definition(
 
 
 def slow_window(values: np.ndarray, x: np.ndarray, scale: float, last: int) -> tuple[float, ...]:
-    """Place, mean, standard deviation, extremes and number of finite rows of the window that ends at a row."""
+    """Place, mean, standard deviation, extremes and number of finite rows of the window that ends there."""
     inside = [j for j in range(last + 1) if x[j] > x[last] - scale and math.isfinite(values[j])]
     if not inside:
         return float(x[last]), math.nan, math.nan, math.inf, -math.inf, 0

@@ -102,10 +102,9 @@ class DrawnCurve:
 def drawn_points(columns: Columns, *, smooth: bool) -> DrawnCurve:
     """The points of a line through the buckets, smoothed with `smooth`; NaN where the line has a gap."""
     if smooth and "window_mean" in columns:
-        mean, deviation = columns["window_mean"], columns["window_deviation"]
-        low, high = _drawable(mean - deviation), _drawable(mean + deviation)
+        low, high = _drawable(columns["window_low"]), _drawable(columns["window_high"])
         details = {"low": low, "high": high, "n": columns["window_n"]}
-        return DrawnCurve(columns["window_x"], _drawable(mean), details)
+        return DrawnCurve(columns["window_x"], _drawable(columns["window_mean"]), details)
     low, high = _drawable(columns["min"]), _drawable(columns["max"])
     details = {"low": low, "high": high, "n": columns["count"]}
     return DrawnCurve(columns["x"], _drawable(columns["smoothed" if smooth else "mean"]), details)

@@ -18,9 +18,9 @@ from backend.statistics.grouping import CENTRES, Spread, draws_seeds, interval_n
 _BAND_OPACITY = 0.18
 _SEED_WIDTH = 1.5
 _THIN_OPACITY = 0.45
-_PARTIAL_WIDTH = 1
-"""Of the line over fewer than all seeds."""
-PARTIAL = "thin where not all seeds have a value"
+_PARTIAL_LINE = {"width": 1, "dash": "dot"}
+"""Of the line over fewer than all seeds, which jumps where one leaves or joins."""
+PARTIAL = "thin and dotted where not all seeds have a value"
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def seed_curve_figure(
     width_px: int | None = None,
 ) -> Figure:
     """Each group's centre over its seeds as a line with a band around it; on request also each seed, thinly.
-    Where not all seeds have a value, the centre of the others is a thin line without a band: it would jump
-    there. With too few seeds for the band, each seed is a line.
+    Where not all seeds have a value, the centre of the others is a thin dotted line without a band, since it
+    jumps there. With too few seeds for the band, each seed is a line.
 
     Args:
         groups: one style each; a further source of a group gets the first free one.
@@ -148,7 +148,7 @@ def _draw_partial(figure: Figure, group: SeedGroup, centre: str, line: dict[str,
     # After each stretch a gap; a client may have a stretch that ends before the first point that it gets.
     ends = ~partial & np.concatenate([[group.start is not None], partial[:-1]])[: len(partial)]
     rows = np.flatnonzero(partial | ends)
-    style = line | {"showlegend": False, "line": line["line"] | {"width": _PARTIAL_WIDTH}}
+    style = line | {"showlegend": False, "line": line["line"] | _PARTIAL_LINE}
     _add(
         figure,
         group,

@@ -45,7 +45,7 @@ from backend.statistics.columns import Columns
 from backend.statistics.grouping import Spread
 
 _VALUES = (
-    "mean", "min", "max", "last", "smoothed", "window_mean", "window_deviation",
+    "mean", "min", "max", "last", "smoothed", "window_mean", "window_low", "window_high",
     "median", "iqm", "low", "high",
 )  # fmt: skip
 """Columns of buckets and of groups that are in the unit of the metric."""

@@ -46,9 +46,9 @@ MAX_X = 1e15
 """The largest position on a horizontal axis."""
 _MAX_ROWS_AT_ONCE = 1_000_000
 
-WINDOW = ("window_x", "window_mean", "window_deviation", "window_n")
+WINDOW = ("window_x", "window_mean", "window_low", "window_high", "window_n")
 """Of the smoothing `window`: where the mean of each window is drawn, the mean, NaN where a line may not pass,
-and the standard deviation and number of its rows."""
+a standard deviation below and above it, but not beyond the window's values, and their number."""
 
 
 @dataclass(frozen=True)
@@ -517,6 +517,6 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
             # Of the whole series: a whole line and its tail alone have the same values, but for rounding.
             windows = average_windows(values, x, scale, *ends, value_origin=plan.mean_value)
             smooth = windows.mean
-            drawn = (windows.x, windows.drawn, windows.deviation, windows.n)
+            drawn = (windows.x, windows.drawn, *windows.band, windows.n)
             columns = dict(zip(WINDOW, drawn, strict=True))
     return columns | {"smoothed": np.where(np.isfinite(means), smooth, np.nan)}

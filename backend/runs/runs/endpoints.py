@@ -29,7 +29,7 @@ from backend.http.streaming import EstimateTurn, ListTurn
 from backend.http.transfer import json_response
 from backend.platform.artifacts import ArtifactStore
 from backend.platform.text import Text
-from backend.runs.runs import actions, bulk, listing, queue, repository, requests, service
+from backend.runs.runs import actions, bulk, external, listing, queue, repository, requests, service
 from backend.runs.runs.bulk import BulkOut, BulkRequest
 from backend.runs.runs.names import names_of_runs
 from backend.runs.runs.schemas import (
@@ -237,6 +237,7 @@ def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppS
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     if detail.origin == EXTERNAL:
+        detail.silent_s = external.silent_s(session, run)
         detail.processes = [ProcessOut.of(row) for row in repository.processes(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
     granted_pct = repository.cpu_granted_pct(session, run_id)

@@ -445,6 +445,9 @@ class RunDetail(RunOut):
     """Every change of state, oldest first."""
     disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
     """Why its host cannot store what it records, so that its training may stand still; null if it can."""
+    silent_s: Number = Field(default=None, examples=[4.2])
+    """Time since the script of an external run has sent anything, at the time of the answer; null for other
+    runs, and for those that do not run."""
     starved_pct: Number = Field(default=None)
     """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
     other programs had the cores. Null otherwise, and where the host's kernel does not record it."""

@@ -26,7 +26,8 @@ def draw(*lines: CurveLine, **more: Any) -> go.Figure:
 WINDOW = {
     "window_x": np.array([10.0, 15.0, 25.0, 35.0]),
     "window_mean": np.array([1.0, 1.5, 2.5, 3.5]),
-    "window_deviation": np.array([np.nan, 0.5, 0.5, 1.0]),
+    "window_low": np.array([np.nan, 1.0, 2.0, 2.5]),
+    "window_high": np.array([np.nan, 2.0, 3.0, 4.5]),
     "window_n": np.array([1, 2, 2, 2]),
 }
 OVER = "over 20 agent steps"

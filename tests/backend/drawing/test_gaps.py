@@ -28,7 +28,7 @@ def curve(measured: list[float], size: int, scale: float) -> CurveLine:
     windows = average_windows(value, x, scale, 0, size)
     columns |= {"smoothed": np.where(np.isfinite(columns["mean"]), windows.mean, np.nan)}
     columns |= {"window_x": windows.x, "window_mean": windows.drawn}
-    columns |= {"window_deviation": windows.deviation, "window_n": windows.n}
+    columns |= dict(zip(("window_low", "window_high"), windows.band, strict=True)) | {"window_n": windows.n}
     return line(columns=columns, n_total=len(measured))
 
 

@@ -180,8 +180,9 @@ def test_centre_of_fewer_than_all_seeds_is_a_thin_line_without_a_band() -> None:
     assert (partial.x, partial.y) == ((64, 128, 256, 320, 384), (1, None, 4, None, 6))
     assert partial.customdata == (4, 5, 3, 5, 2)
     assert (partial.line.color, partial.line.width, mean.line.width) == (mean.line.color, 1, 2)
+    assert (partial.line.dash, mean.line.dash) == ("dot", None)
     assert (partial.showlegend, partial.legendgroup) == (False, mean.legendgroup)
-    assert "thin where not all seeds have a value" in figure.layout.title.subtitle.text
+    assert "thin and dotted where not all seeds have a value" in figure.layout.title.subtitle.text
     assert "thin" not in draw(falling([5, 5]), spread=Spread("mean", "se")).layout.title.subtitle.text
 
 

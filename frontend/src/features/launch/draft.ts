@@ -202,7 +202,7 @@ export function draftFrom(catalogue: Catalogue, run: Run, purpose: 'copy' | 'for
       .join('')} ${purpose}`,
     group: run.group ?? '',
     tags: run.tags.join(', '),
-    notes: run.notes,
+    notes: purpose === 'fork' ? '' : run.notes,
     firstSeed: String(run.seed),
     device: spec.device,
     queue: spec.queue,

@@ -495,7 +495,7 @@ def test_script_with_hostile_names_draws_them_as_text(tmp_path: Path) -> None:
 def test_caption_states_series_n_estimator_band_and_smoothing() -> None:
     assert caption(groups(["PAAC on Pong", "A3C on Pong"])) == (
         "Training return. PAAC on Pong (n = 5); A3C on Pong (n = 5). Mean over seeds. "
-        "Band: ± 1 s.e. Thin where not all seeds have a value. Each seed smoothed 0.9. "
+        "Band: ± 1 s.e. Thin and dotted where not all seeds have a value. Each seed smoothed 0.9. "
         "80 grid points from 1,800 points."
     )
 

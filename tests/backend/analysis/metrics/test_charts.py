@@ -67,7 +67,7 @@ def same(columns: Columns, other: Columns) -> bool:
     which is subtracted before values are squared."""
     return set(columns) == set(other) and all(
         np.allclose(columns[name], other[name], rtol=1e-7, atol=1e-7, equal_nan=True)
-        if name == "window_deviation"
+        if name in ("window_low", "window_high")
         else np.array_equal(columns[name], other[name], equal_nan=True)
         for name in columns
     )

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.db.engine import reading, writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent

@@ -14,7 +14,8 @@ from backend.analysis.figures.levels import evaluated, levels
 from backend.analysis.figures.marks import places_of, restarts, setting_changes, step_notes
 from backend.analysis.figures.styles import run_styles
 from backend.analysis.metrics import service as metrics
-from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scales
+from backend.analysis.metrics.axes import MAX_X, Axes, with_scales
+from backend.analysis.metrics.charts import SeriesBuckets, curves
 from backend.analysis.metrics.run_axes import locator
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Run, Series

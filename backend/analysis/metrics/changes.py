@@ -7,7 +7,8 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.charts import Axes, SeriesBuckets, curves
+from backend.analysis.metrics.axes import Axes
+from backend.analysis.metrics.charts import SeriesBuckets, curves
 from backend.analysis.metrics.run_axes import conversions, convert, locator
 from backend.analysis.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.db import Series

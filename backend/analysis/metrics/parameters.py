@@ -10,7 +10,8 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 from starlette.datastructures import QueryParams
 
-from backend.analysis.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
+from backend.analysis.metrics.axes import MAX_X, Axes
+from backend.analysis.metrics.charts import LARGE_BUCKETS
 from backend.analysis.metrics.schemas import X
 from backend.analysis.metrics.smoothing import MAX_WEIGHT, Smoothing
 from backend.http.dependencies import get_state, principal_of

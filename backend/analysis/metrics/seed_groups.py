@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.chunks import empty, joined
 from backend.analysis.metrics.known_rows import PointReader
 from backend.analysis.metrics.rollups import not_finite

@@ -14,7 +14,8 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import npz, repository, tensorboard_files
-from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scales
+from backend.analysis.metrics.axes import Axes, with_scales
+from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, SeriesBuckets, curves
 from backend.analysis.metrics.export_common import ExportedRun
 from backend.analysis.metrics.schemas import Format
 from backend.analysis.metrics.seed_groups import group_curve

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Series
 from backend.db.engine import caches_of

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.comparisons import run_groups
 from backend.analysis.comparisons.service import compare
 from backend.analysis.metrics import repository as series
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.early import EPISODE_LENGTH, mark_early
 from backend.analysis.metrics.service import ChartRequest, chart
 from backend.db import Run

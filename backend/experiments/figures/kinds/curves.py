@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.db import Series
 from backend.drawing.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.drawing.figure import Figure

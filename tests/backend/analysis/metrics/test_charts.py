@@ -10,7 +10,8 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.charts import Axes, SeriesBuckets, automatic_scale, curves
+from backend.analysis.metrics.axes import Axes, automatic_scale
+from backend.analysis.metrics.charts import SeriesBuckets, curves
 from backend.analysis.metrics.chunks import CHUNK_ROWS, X_COLUMNS
 from backend.analysis.metrics.rollups import AGGREGATES
 from backend.analysis.metrics.smoothing import Smoothing, smooth_rows

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.seed_groups import GroupGrid, group_curve
 from backend.analysis.metrics.smoothing import Smoothing, average_row_windows, smooth_rows
 from backend.db.engine import reading, writing

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.charts import Axes, curves
+from backend.analysis.metrics.axes import Axes
+from backend.analysis.metrics.charts import curves
 from backend.db.engine import reading, writing
 from backend.platform.errors import Invalid
 from backend.runs.runs import service as runs

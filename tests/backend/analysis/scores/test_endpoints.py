@@ -278,7 +278,7 @@ def test_profile_is_a_file_in_every_format_of_figures(client: Client, engine: En
     ("params", "field"),
     [
         ({"protocol": "noop"}, "protocol"),
-        ({"column": ["paac", "ppo"]}, "column.1"),
+        ({"column": ["paac", "none"]}, "column.1"),
         ({"min_seeds": 0}, "min_seeds"),
         ({"environment": "ALE/Pong-v5"}, "environment"),
     ],

@@ -1,5 +1,6 @@
 """GA3C: A3C with one model behind predictors and trainers (Babaeizadeh et al. 2017)."""
 
+from math import ceil
 from typing import Any, Literal, get_args
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, Algorithm, AlgorithmConfig, Preset
@@ -37,6 +38,9 @@ from backend.specs.metrics import Metric, Panel
 
 MAX_AGENTS = 256
 MAX_THREADS = 16
+MAX_AGENTS_PER_PROCESS = 32
+"""What all of them may be notified of must fit into a socket's buffer, or a process that waits for trainers
+and trainers that notify it would wait for each other."""
 SEGMENTS = 4
 """Submissions of an agent that may wait for trainers; the agent waits before it submits a fifth."""
 PAPERS_BEST_AGENTS = 128
@@ -44,6 +48,7 @@ PAPERS_BEST_AGENTS = 128
 
 _TWO_CPU_CORES: dict[str, Any] = {
     "n_actors": 16,
+    "agents_per_process": 8,
     "n_predictors": 1,
     "n_trainers": 1,
     "min_training_batch": 40,
@@ -73,6 +78,7 @@ _SOURCES = OPERATION_SOURCES | {
     "log_eps": Source(BABAEIZADEH_CODE),
     "beta": Source(BABAEIZADEH_CODE),
     "n_actors": Source(BABAEIZADEH_CODE),
+    "agents_per_process": Source("Babaeizadeh 2017, 4.1"),
     "n_predictors": Source("Babaeizadeh 2017, 4.3"),
     "n_trainers": Source("Babaeizadeh 2017, 4.3"),
     "min_training_batch": Source("Babaeizadeh 2017, 5.3"),
@@ -142,7 +148,16 @@ class Ga3cConfig(AlgorithmConfig):
         live=True,
         common=True,
         group="parallelism",
-        description="Processes that each step one environment. They have no network.",
+        description="Agents that each step one environment. They have no network.",
+    )
+    agents_per_process: int = setting(
+        1,
+        ge=1,
+        le=MAX_AGENTS_PER_PROCESS,
+        title="Agents per process",
+        group="parallelism",
+        description="Agents that share one process, which steps whichever has a prediction. 1: one process "
+        "each, as in the paper. Few processes for each core are faster than many.",
     )
     n_predictors: int = setting(
         2,
@@ -211,18 +226,19 @@ class Ga3cConfig(AlgorithmConfig):
 
     @property
     def env_processes(self) -> int:
-        """Each agent steps one environment."""
-        return self.max_actors
+        """Processes of agents."""
+        return ceil(self.max_actors / self.agents_per_process)
 
     def training_bytes(self, run: RunFacts) -> int:
         """Memory of the maximum number of agents, their experiences, and the model's batches."""
         experiences = SEGMENTS * (self.t_max + 1) * run.observation_bytes
-        agent = ENV_PROCESS_BYTES + run.emulator_bytes + experiences
+        agent = run.emulator_bytes + experiences
         predictions = self.max_actors * self.n_predictors
         trained = (self.min_training_batch + self.t_max) * self.n_trainers
         return (
             LEARNING_BYTES
             + ENV_FORK_SERVER_BYTES
+            + self.env_processes * ENV_PROCESS_BYTES
             + self.max_actors * agent
             + (predictions + trained) * run.decision_bytes
             + 2 * (1 + self.n_trainers) * network_bytes(self.network, self.first_layer_stride)

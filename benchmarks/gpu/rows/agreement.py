@@ -4,7 +4,7 @@ Both devices start from the same theta and get the same observations, actions an
 generators differ, so whole runs would diverge at the first action.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -251,12 +251,12 @@ def _dqn_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> Up
 
 
 class _NoAgents:
-    """Agents that wait for nothing; see `workers.engine.methods.ga3c.model.Answers`."""
+    """Agents that wait for nothing; see `workers.engine.methods.ga3c.model.AgentNotifier`."""
 
     def is_current(self, request: AgentRequest) -> bool:
         return True
 
-    def answer_prediction(self, request: AgentRequest) -> None:
+    def answer_predictions(self, requests: Sequence[AgentRequest]) -> None:
         pass
 
     def answer_training(self, request: AgentRequest) -> None:

@@ -94,10 +94,11 @@ A3C: Printed = {
     "recurrent": (False, "Mnih 2016, 5.1", None),
     "first_layer_stride": (4, "Babaeizadeh 2017, 5.1, note 2", None),
 }
-# Babaeizadeh et al. 2017: network of two convolutions, t_max = 5 (3.2); N_P = N_T = 2, a change every minute
-# (4.3); no gradient clipping (4.4); one agent's batch (5.3); rates 0.0003 and 0.0001 (figure 6); 30 games
-# (table 3). Its authors' Config.py: AGENTS 32, DISCOUNT 0.99, REWARD_MIN/MAX ±1, BETA 0.01,
-# LEARNING_RATE_START and _END 0.0003, RMSPROP_DECAY 0.99, RMSPROP_EPSILON 0.1, LOG_EPSILON 1e-6.
+# Babaeizadeh et al. 2017: network of two convolutions, t_max = 5 (3.2); an agent is a process (4.1);
+# N_P = N_T = 2, a change every minute (4.3); no gradient clipping (4.4); one agent's batch (5.3); rates
+# 0.0003 and 0.0001 (figure 6); 30 games (table 3). Its authors' Config.py: AGENTS 32, DISCOUNT 0.99,
+# REWARD_MIN/MAX ±1, BETA 0.01, LEARNING_RATE_START and _END 0.0003, RMSPROP_DECAY 0.99,
+# RMSPROP_EPSILON 0.1, LOG_EPSILON 1e-6.
 GA3C: Printed = {
     "network": ("nips", "Babaeizadeh 2017, 3.2", None),
     "first_layer_stride": (4, "Babaeizadeh 2017, 5.1, note 2", None),
@@ -111,6 +112,7 @@ GA3C: Printed = {
     "value_coefficient": (1, "Babaeizadeh 2017, eq. 2", None),
     "evaluation_episodes": (30, "Babaeizadeh 2017, table 3", None),
     "n_actors": (32, "Babaeizadeh 2017, code", "N_A"),
+    "agents_per_process": (1, "Babaeizadeh 2017, 4.1", None),
     "gamma": (0.99, "Babaeizadeh 2017, code", "γ"),
     "reward_clip": (1, "Babaeizadeh 2017, code", None),
     "beta": (0.01, "Babaeizadeh 2017, code", "β"),

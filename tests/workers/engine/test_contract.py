@@ -60,7 +60,7 @@ class Commands(Control):
 
 
 class ContractRun:
-    """An algorithm's attempts in an environment that can be poisoned with NaN rewards."""
+    """An algorithm's attempts in an environment that can be poisoned with large numbers."""
 
     def __init__(self, algorithm: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -322,7 +322,7 @@ def test_checkpoint_of_algorithm_names_each_parameter_and_has_them_once(attempts
 
 
 @pytest.mark.service
-def test_algorithm_fails_on_nan_and_its_checkpoints_stay_finite(attempts: Attempts) -> None:
+def test_algorithm_fails_on_overflow_and_its_checkpoints_stay_finite(attempts: Attempts) -> None:
     assert attempts.failed.state == "failed"
     reason = attempts.failed.reason
     assert reason.startswith("DivergedError: training diverged: "), attempts.failed.traceback

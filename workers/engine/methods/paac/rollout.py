@@ -357,6 +357,7 @@ class RolloutWorker:
             length_steps=episode.length_steps,
             length_frames=episode.length_frames,
             crashed=episode.crashed,
+            crash=episode.crash,
         )
         if episode.environment == self._recorded:
             end.recording, self._recorder = self._recorder, EpisodeRecorder()

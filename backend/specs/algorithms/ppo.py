@@ -55,21 +55,25 @@ _CONTINUOUS: dict[str, Any] = {
     "clip": 0.2,
     "n_epochs": 10,
     "n_minibatches": 32,
+    "normalise_advantages": True,
     "value_coefficient": 1.0,
     "beta": 0.0,
     "reward_clip": 0.0,
 }
 """The paper's for MuJoCo."""
 _CONTINUOUS_SOURCES: Sources = {
-    "n_e": ours("One, from the size of the minibatches; not stated.", _TABLE_3),
+    "n_e": Source(_CODE),
     "n_w": ours("As many as environments."),
     "t_max": Source(_TABLE_3),
     "learning_rate": Source(_TABLE_3),
-    "learning_rate_schedule": ours("Not stated; the table has no factor, as table 5 has.", _TABLE_3),
+    "learning_rate_schedule": ours("The table has no factor α, as table 5 has; the code anneals.", _TABLE_3),
     "clip": Source(_TABLE_1),
     "n_epochs": Source(_TABLE_3),
     "n_minibatches": Source(_TABLE_3, note="Minibatches of 64 of the 2,048 decisions."),
-    "value_coefficient": ours("Irrelevant, as policy and value share no layers.", _SECTION_6),
+    "normalise_advantages": Source(_CODE),
+    "value_coefficient": ours(
+        "Irrelevant, as policy and value share no layers, but for the norm's clip.", _SECTION_6
+    ),
     "beta": Source(_SECTION_6),
     "reward_clip": ours("Off: the clip is for Atari's scores."),
 }
@@ -171,6 +175,7 @@ PPO = Algorithm(
     paper="Schulman et al. 2017, Proximal Policy Optimization Algorithms",
     config=PpoConfig,
     sources=_SOURCES,
+    authors_code={"network": "nature", "n_epochs": 4, "value_coefficient": 0.25},
     observations=("pixels", "vector"),
     actions=("discrete", "continuous"),
     reproducibility="resumes_agree",
@@ -217,7 +222,6 @@ PPO = Algorithm(
                 "n_w": 2,
                 "t_max": 32,
                 "learning_rate": 0.001,
-                "learning_rate_schedule": "constant",
                 "clip": 0.2,
                 "evaluation_interval_agent_steps": 20_000,
             },
@@ -233,14 +237,18 @@ PPO = Algorithm(
             families=("mujoco",),
             config=_CONTINUOUS,
             stop={"agent_steps": 1_000_000},
+            measured="HalfCheetah, one run, stopped at 200,000 agent steps: the last 100 training episodes "
+            "averaged 879, the first ten −323.",
         ),
         Preset(
             id="small-vectors",
             title="Small environment, one CPU core",
-            description="The defaults for vector observations, which solve CartPole in a minute.",
+            description="The defaults for vector observations: short rollouts, a constant learning rate, and "
+            "advantages as they are. Normalised, they are noise once V is exact, which unlearned CartPole.",
             observation="vector",
             actions=("discrete",),
             stop={"agent_steps": 100_000},
+            measured="CartPole, plain, three seeds: 500, 500 and 500 at 100,000 agent steps (half a minute).",
         ),
     ),
     vector_defaults={
@@ -252,6 +260,7 @@ PPO = Algorithm(
         "t_max": 32,
         "clip": 0.2,
         "n_epochs": 4,
+        "normalise_advantages": False,
         "value_coefficient": 0.05,
         "beta": 0.0,
         "evaluation_interval_agent_steps": 100_000,

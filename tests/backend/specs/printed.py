@@ -185,13 +185,16 @@ PPO: Printed = {
     "normalise_advantages": (True, "Schulman 2017, code", None),
 }
 # Table 3: horizon 2048, Adam stepsize 3e-4, 10 epochs, minibatch 64, gamma 0.99, lambda 0.95. Table 1:
-# clipping with epsilon 0.2 scores best. Section 6.1: no entropy bonus.
+# clipping with epsilon 0.2 scores best. Section 6.1: no entropy bonus. Code: one environment, advantages
+# normalised.
 PPO_CONTINUOUS: Printed = {
     "learning_rate": (0.0003, "Schulman 2017, table 3", "η"),
     "t_max": (2048, "Schulman 2017, table 3", "t_max"),
     "n_epochs": (10, "Schulman 2017, table 3", "K"),
     "n_minibatches": (32, "Schulman 2017, table 3", None),
     "clip": (0.2, "Schulman 2017, table 1", "ε"),
+    "n_e": (1, "Schulman 2017, code", "nₑ"),
+    "normalise_advantages": (True, "Schulman 2017, code", None),
     "beta": (0, "Schulman 2017, 6.1", "β"),
 }
 _OPERATION = {
@@ -404,6 +407,7 @@ EXPECTED: dict[str, Expected] = {
             "t_max": 32,
             "clip": 0.2,
             "n_epochs": 4,
+            "normalise_advantages": False,
             "value_coefficient": 0.05,
             "beta": 0,
             "evaluation_interval_agent_steps": 100_000,
@@ -411,7 +415,6 @@ EXPECTED: dict[str, Expected] = {
         reproducibility="resumes_agree",
         continuous=PPO_CONTINUOUS,
         continuous_ours={
-            "n_e": 1,
             "n_w": 1,
             "learning_rate_schedule": "constant",
             "reward_clip": 0,

@@ -11,10 +11,14 @@ V_target = A + V(s; theta_old). With a linear schedule the learning rate and eps
 
 Differences from the paper, apart from those of the framework that do not concern its optimizer:
 - Advantages are normalised to mean 0 and deviation 1 in each minibatch (`normalise_advantages`), gradients
-  are clipped to a norm of 0.5 and rewards to ±1 on Atari: the authors' code does so, the paper prints none.
+  are clipped to a norm of 0.5 and rewards to ±1 on Atari: the authors' code, baselines' ppo2, does so (to the
+  sign of a reward), the paper prints none. Where V is exact, normalised advantages are noise of full size: at
+  a constant learning rate they unlearn a solved CartPole, so that small environments do without.
 - Common practice that the paper does not have, and this has not: clipping of the value around that of
-  theta_old (`cliprange_vf` of the authors' code), ending the epochs at a bound on the KL divergence, running
-  normalisation of observations and rewards, and an epsilon that stays as it is while the rate is annealed.
+  theta_old (ppo2), ending the epochs at a bound on the KL divergence, running normalisation of observations
+  and rewards (ppo2 on MuJoCo), an epsilon that stays as it is while the rate is annealed, episodes that end
+  with each life on Atari (a setting of the games here), and an annealed rate on MuJoCo. ppo2 has 4 epochs on
+  Atari, and weighs the value loss by a quarter.
 - Adam's epsilon is 1e-8, as its paper has it; the authors' code has 1e-5.
 - Each rollout worker draws its own part of each minibatch from its own environments, and normalises the
   advantages of that part. Parts are equally large where the workers have equally many environments.

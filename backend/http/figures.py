@@ -59,6 +59,8 @@ class FigureForm:
         Raises:
             Invalid: there is no such entry.
         """
+        if not self.entries:
+            return figure
         names = dict.fromkeys(
             trace["name"] for trace in figure.data if "name" in trace and trace.get("showlegend") is not False
         )

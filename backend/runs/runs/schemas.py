@@ -316,7 +316,7 @@ class NamesRequest(Strict):
 
     runs: list[Id] = Field(max_length=MAX_NAMED)
     """Ids of all runs that the view shows."""
-    beside: frozenset[Beside] = frozenset()
+    beside: list[Beside] = Field(default_factory=list, max_length=2)
     """What the view shows beside each name, which names then leave out."""
 
 

@@ -93,6 +93,7 @@ const RUN_SORTS = [
   'seed',
   'priority',
   'group',
+  'project',
   'score',
   'best_return',
   'agent_steps',

@@ -42,6 +42,12 @@ def test_group_name_is_given_name_or_algorithm_and_environment() -> None:
     assert plain.endswith(" on CartPole")
 
 
+def test_project_does_not_separate_seeds() -> None:
+    assert group_key(run(project="atari", seed=1)) == group_key(run(seed=2))
+    names = group_names([run(project="atari"), run(config={"n_e": 8})])
+    assert not any("atari" in name for name in names)
+
+
 def test_groups_with_same_name_list_differing_settings() -> None:
     names = group_names([run(config={"n_e": 8}), run(config={"n_e": 16, "t_max": 10}), run(group="other")])
     common = group_names([run()])[0]

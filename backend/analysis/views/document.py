@@ -56,8 +56,6 @@ class ScatterPanel(Strict):
     """Path of the setting; null for the first that differs."""
     score: Literal["score", "best_return"] = "score"
     """The score."""
-    log: bool = False
-    """Whether the axis of the score is logarithmic."""
 
 
 Panel = Annotated[LinePanel | ScatterPanel, Discriminator("kind")]

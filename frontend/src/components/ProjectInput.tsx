@@ -1,16 +1,7 @@
 import { TextInput, type TextInputProps } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
-import { MAX_PROJECT } from '@/api/runBounds';
 import { projectsQuery } from '@/api/runs';
-
-/** Why a typed text is no name of a project; null if it is, or empty. */
-export const projectProblem = (typed: string): string | null =>
-  typed.length > MAX_PROJECT
-    ? `At most ${MAX_PROJECT} characters.`
-    : typed.startsWith('.') || /["\\]/.test(typed)
-      ? 'A name has no double quotes and backslashes, and begins with no dot.'
-      : null;
 
 type Props = Omit<TextInputProps, 'value' | 'onChange'> & {
   value: string;

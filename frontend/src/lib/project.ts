@@ -1,4 +1,5 @@
 import { useLocalStorage } from '@mantine/hooks';
+import { MAX_PROJECT } from '@/api/runBounds';
 import { BASE } from './base';
 
 /** Services below different paths of a host share its storage. */
@@ -27,3 +28,11 @@ export function useProject(): [string, (project: string) => void] {
   });
   return [plain(stored), store];
 }
+
+/** Why a typed text is no name of a project; null if it is, or empty. */
+export const projectProblem = (typed: string): string | null =>
+  typed.length > MAX_PROJECT
+    ? `At most ${MAX_PROJECT} characters.`
+    : typed.startsWith('.') || /["\\]/.test(typed)
+      ? 'A name has no double quotes and backslashes, and begins with no dot.'
+      : null;

@@ -12,7 +12,7 @@ import {
   MAX_TAGS,
   MIN_PRIORITY,
 } from '@/api/runBounds';
-import { projectProblem } from '@/components/ProjectInput';
+import { projectProblem } from '@/lib/project';
 import { formatInteger, parseNumber } from '@/lib/format';
 import { groupTitle, parseRaw, type ConfigField } from '@/lib/schema';
 import { parseValues } from '@/lib/values';

@@ -2,7 +2,7 @@ import { Anchor } from '@mantine/core';
 import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MAX_PROJECT, MIN_PRIORITY } from '@/api/runBounds';
 import type { Run } from '@/api/runs';
 import { InlineEdit } from '@/components/InlineEdit';
-import { projectProblem } from '@/components/ProjectInput';
+import { projectProblem } from '@/lib/project';
 import { Term } from '@/components/Term';
 import { DASH, formatInteger } from '@/lib/format';
 import { isExternal } from '@/lib/run';

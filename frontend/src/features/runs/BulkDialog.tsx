@@ -14,10 +14,10 @@ import {
 } from '@/api/runs';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Loading, Problem } from '@/components/feedback';
-import { ProjectInput, projectProblem } from '@/components/ProjectInput';
+import { ProjectInput } from '@/components/ProjectInput';
 import { showToast } from '@/components/toasts';
 import { formatInteger, parseNumber, plural } from '@/lib/format';
-import { DEFAULT_PROJECT } from '@/lib/project';
+import { DEFAULT_PROJECT, projectProblem } from '@/lib/project';
 
 type ActionText = {
   label: string;

@@ -38,6 +38,8 @@ EXCEPTIONS = {
     "/api/v1/tokens": Role.VIEWER,
     "/api/v1/tokens/{token_id}": Role.VIEWER,
     "/api/v1/users": Role.ADMIN,
+    "/api/v1/views": Role.VIEWER,  # of one's own
+    "/api/v1/views/{view_id:ulid}": Role.VIEWER,
     "/api/v1/users/{user_id}": Role.ADMIN,
 }
 """Routes that break the rule that viewers read and operators change."""

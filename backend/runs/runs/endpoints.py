@@ -42,6 +42,8 @@ from backend.runs.runs.schemas import (
     LogPage,
     MoveRequest,
     NamesRequest,
+    ProjectItems,
+    ProjectOut,
     ResumeRequest,
     RunBody,
     RunDetail,
@@ -56,7 +58,7 @@ from backend.runs.runs.schemas import (
 )
 from backend.runs.runs.script_provenance import ProcessOut
 from backend.specs.host_load import STARVED_PCT
-from backend.specs.run_fields import EXTERNAL, GroupName
+from backend.specs.run_fields import EXTERNAL, GroupName, ProjectName
 from backend.specs.states import LEASED, RunState
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
@@ -137,6 +139,9 @@ def list_runs(
     environment: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     tag: Annotated[Words, Query(description="All of these.")] = [],  # noqa: B006
     group: Annotated[GroupName | None, Query(description="Only runs of this group.")] = None,
+    project: Annotated[
+        ProjectName | None, Query(description="Only runs that are filed under this project.")
+    ] = None,
     archived: Archived = "false",
     search: Annotated[
         Text | None,
@@ -174,6 +179,7 @@ def list_runs(
         environments=environment,
         tags=tag,
         group=group,
+        project=project,
         archived={"false": False, "true": True, "all": None}[archived],
         search=search,
         filter_text=filter,
@@ -192,6 +198,14 @@ def list_runs(
         items=[RunOut.of(run, with_spec=spec) for run in rows], next_cursor=next_cursor, total=total
     )
     return json_response(page)
+
+
+@router.get("/projects")
+def list_projects(principal: Viewer, session: ReadSession) -> ProjectItems:
+    """Every project that a run is filed under."""
+    return ProjectItems(
+        items=[ProjectOut(name=name, n_runs=n_runs) for name, n_runs in repository.projects(session)]
+    )
 
 
 @router.get("/deleted")

@@ -330,6 +330,7 @@ def _describe(log: Log, description: Any) -> None:
             settings["environment_config"] = dict(spec["environment_config"])
         algorithm, environment, seed = str(spec["algorithm"]), str(spec["environment"]), spec["seed"]
         tags, group = [*map(str, spec.get("tags") or ())], spec.get("group")
+        project = spec.get("project")
         details = dict(spec.get("config_details") or {})
     except (KeyError, TypeError, ValueError, RecursionError):
         return
@@ -338,6 +339,7 @@ def _describe(log: Log, description: Any) -> None:
     log.algorithm, log.environment, log.config_details = algorithm, environment, details
     log.describe_by_config(settings)
     log.group, log.tags = None if group is None else str(group), tags
+    log.project = None if project is None else str(project)
     log.return_metric = spec.get("return_metric") or log.return_metric
     log.step_unit = spec.get("step_unit") or log.step_unit
     if described.get("notes"):

@@ -64,6 +64,7 @@ export const keys = {
 
   bulkPreview: (...request: Key) => [UNWATCHED, 'bulk-preview', ...request] as const,
   estimate: (fields: unknown) => [UNWATCHED, 'estimate', fields] as const,
+  projects: () => [UNWATCHED, 'projects'] as const,
   runFields: () => [UNWATCHED, 'run-fields'] as const,
   runMetrics: (runs: readonly string[], metrics: readonly string[]) =>
     [UNWATCHED, 'run-metrics', runs, metrics] as const,

@@ -10,6 +10,7 @@ import { served } from '@/lib/base';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import { DiskBanner } from './DiskBanner';
+import { ProjectItems, ProjectMenu } from './ProjectMenu';
 import { RailFoot, SignOutItem, ThemeItem } from './RailFoot';
 import { RunningNow } from './RunningNow';
 import { SearchBox } from './SearchBox';
@@ -68,6 +69,7 @@ function NavBar() {
         <img src={served('/favicon.svg')} alt="" width="28" height="28" />
         Callboard
       </Link>
+      <ProjectMenu />
       {pages.map((page) => (
         <Link
           key={page.to}
@@ -114,6 +116,7 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
         <Menu.Item component="a" href={HELP}>
           Help
         </Menu.Item>
+        <ProjectItems />
         <ThemeItem />
         <SignOutItem />
       </Menu.Dropdown>

@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "3eca015547ac"
+revision = "096e0afaad5b"
 down_revision = None
 branch_labels = None
 depends_on = None

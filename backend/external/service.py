@@ -131,6 +131,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         parts.add("series/" + EPISODE_RETURN.split("/")[0])
     revision = runs.touch(session, run, parts)
     if kept:
+        run.points_at = database_now(session)
         stored, scored_by = repository.step_units(session, run.id), run.return_metric
         units: Mapping[str, str] = stored
         if not kept.keys() <= stored.keys() or (scored_by is None and EPISODE_RETURN in stored):

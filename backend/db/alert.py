@@ -6,7 +6,7 @@ from typing import Literal
 from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String, Text, UniqueConstraint, insert
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from backend.db.base import Base
+from backend.db.base import Base, storable
 from backend.db.clock import database_now
 from backend.specs.run_fields import MAX_GROUP, MAX_NAME
 
@@ -175,5 +175,5 @@ def record_signal(
 ) -> None:
     """Record, in the transaction of what has happened, that rules may be about it."""
     row = {"kind": kind, "subject_id": subject_id, "attempt": attempt, "agent_steps": agent_steps}
-    row |= {"level": level, "title": title[:MAX_TITLE], "text": text[:MAX_ALERT_TEXT]}
+    row |= {"level": level, "title": storable(title)[:MAX_TITLE], "text": storable(text)[:MAX_ALERT_TEXT]}
     session.execute(insert(AlertSignal), [row | {"time": database_now(session)}])

@@ -17,6 +17,7 @@ from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import Array, Columns, n_rows
 from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run, ScriptProcess
+from backend.db.alert import record_signal
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
 from backend.external import repository
@@ -52,6 +53,8 @@ MAX_ROLLOUT_SERIES = 500
 """Maximum number of metrics of a run in the section `ROLLOUT`."""
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
+MAX_WAITING_ALERTS = 100
+"""Alerts of a run's script that wait for a worker at most; further ones are lines of its log only."""
 MAX_PROCESSES = 100
 """Maximum number of processes of a run of which it is kept where they came from."""
 _SCORE_CHUNKS = 32
@@ -173,6 +176,7 @@ def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBat
         return _answer_again(session, run, batch)
     runs.touch(session, run, ["log"])
     runs.add_log_lines(session, run.id, run.attempt, map(_line, batch.lines))
+    _raise_alerts(session, run, [line for line in batch.lines if line.alert is not None])
     _record_contact(session, run)
     return _answer(batch, source, len(batch.lines))
 
@@ -545,7 +549,24 @@ def _log_dropped(session: Session, run: Run, source: ExternalSource, dropped: Se
     runs.log(session, run.id, run.attempt, "warning", message)
 
 
+def _raise_alerts(session: Session, run: Run, lines: Sequence[SentLine]) -> None:
+    """Leave the alerts among the lines of a locked run to workers."""
+    room = MAX_WAITING_ALERTS - repository.count_signals(session, run.id) if lines else 0
+    for line in lines[: max(0, room)]:
+        record_signal(
+            session,
+            "script",
+            run.id,
+            attempt=run.attempt,
+            agent_steps=run.agent_steps if line.agent_steps is None else line.agent_steps,
+            level="info" if line.level == "debug" else line.level,
+            title=line.alert or "",
+            text=line.message,
+        )
+
+
 def _line(line: SentLine) -> dict[str, Any]:
     time: datetime = line.time
     aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time
-    return {"time": aware, "level": line.level, "message": line.message, "agent_steps": line.agent_steps}
+    message = ": ".join(filter(None, (line.alert, line.message)))
+    return {"time": aware, "level": line.level, "message": message, "agent_steps": line.agent_steps}

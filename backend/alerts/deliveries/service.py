@@ -76,6 +76,8 @@ def lease(session: Session) -> Leased | None:
 
 def send(leased: Leased, settings: Settings) -> str | None:
     """Send an alert to its target; return why that failed, or None."""
+    if not leased.url:
+        return "its address is not in backups: delete the target, and add it again"
     try:
         kind, sender = opened(leased.url)
     except BadAddress:

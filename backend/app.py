@@ -74,6 +74,9 @@ _FIRST = (
     "retention",
     "play",
     "recordings",
+    "alerts",
+    "rules",
+    "targets",
 )
 """Resources in the order of the API's document, the most requested first: FastAPI tries their routes in this
 order. A resource that is not named here follows, by its name."""

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from backend.coordination import claims
+from backend.coordination.alerting import AlertDelivery, Alerting
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.coordination.lease_expiry import DatabaseLiveness, expire, since_boot_s
 from backend.coordination.reconciler import Reconciler
@@ -109,7 +110,7 @@ class HostAgent:
         self._revoked: deque[tuple[str, int, bool]] = deque()
         self._job: JobRunner | None = None
         self._clean_up = CleanUpThread(context)
-        self._reconciler = Reconciler(context)
+        self._periodic = (Reconciler(context), Alerting(context), AlertDelivery(context))
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._stopping_since: float | None = None
@@ -124,7 +125,8 @@ class HostAgent:
         self._gameplay.start()
         self._play.start()
         self._clean_up.start()
-        self._reconciler.start()
+        for thread in self._periodic:
+            thread.start()
         self._thread.start()
 
     def wake(self) -> None:
@@ -144,7 +146,8 @@ class HostAgent:
         self._play.begin_stop()
         self._gameplay.begin_stop()
         self._clean_up.begin_stop()
-        self._reconciler.begin_stop()
+        for thread in self._periodic:
+            thread.begin_stop()
         self._release_all()
         self._wake.set()
 
@@ -169,7 +172,8 @@ class HostAgent:
         self._play.stop(max(0.0, deadline - monotonic()))
         self._gameplay.stop(max(0.0, deadline - monotonic()))
         self._clean_up.join(max(0.0, deadline - monotonic()))
-        self._reconciler.join(max(0.0, deadline - monotonic()))
+        for periodic in self._periodic:
+            periodic.join(max(0.0, deadline - monotonic()))
         if self._server is not None:
             self._server.stop()
         if not late and not self._thread.is_alive():

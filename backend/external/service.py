@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run, ScriptProcess
+from backend.db.alert import record_signal
 from backend.db.clock import database_now
 from backend.drawing.catalogue import EPISODE_RETURN
 from backend.external import repository
@@ -42,6 +43,8 @@ from callboard.known_tags import return_metric, series_units
 
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
+MAX_WAITING_ALERTS = 100
+"""Alerts of a run's script that wait for a worker at most; further ones are lines of its log only."""
 MAX_PROCESSES = 100
 """Maximum number of processes of a run of which it is kept where they came from."""
 
@@ -119,6 +122,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         parts.add("series/" + EPISODE_RETURN.split("/")[0])
     revision = runs.touch(session, run, parts)
     if kept:
+        run.points_at = database_now(session)
         stored, scored_by = repository.step_units(session, run.id), run.return_metric
         units: Mapping[str, str] = stored
         if not kept.keys() <= stored.keys() or (scored_by is None and EPISODE_RETURN in stored):
@@ -160,6 +164,7 @@ def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBat
         return _answer_again(session, run, batch)
     runs.touch(session, run, ["log"])
     runs.add_log_lines(session, run.id, run.attempt, map(_line, batch.lines))
+    _raise_alerts(session, run, [line for line in batch.lines if line.alert is not None])
     _record_contact(session, run)
     return _answer(batch, source, len(batch.lines))
 
@@ -366,7 +371,24 @@ def _record_contact(session: Session, run: Run, reason: str | None = None) -> No
         run.lease_expires_at = database_now(session) + timedelta(seconds=HEARTBEAT_S)
 
 
+def _raise_alerts(session: Session, run: Run, lines: Sequence[SentLine]) -> None:
+    """Leave the alerts among the lines of a locked run to workers."""
+    room = MAX_WAITING_ALERTS - repository.count_signals(session, run.id) if lines else 0
+    for line in lines[: max(0, room)]:
+        record_signal(
+            session,
+            "script",
+            run.id,
+            attempt=run.attempt,
+            agent_steps=run.agent_steps if line.agent_steps is None else line.agent_steps,
+            level="info" if line.level == "debug" else line.level,
+            title=line.alert or "",
+            text=line.message,
+        )
+
+
 def _line(line: SentLine) -> dict[str, Any]:
     time: datetime = line.time
     aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time
-    return {"time": aware, "level": line.level, "message": line.message, "agent_steps": line.agent_steps}
+    message = ": ".join(filter(None, (line.alert, line.message)))
+    return {"time": aware, "level": line.level, "message": message, "agent_steps": line.agent_steps}

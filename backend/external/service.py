@@ -4,7 +4,7 @@ A batch names the process that writes it and its number. The number of the last 
 its rows, under a lock of the run: a batch that is sent again changes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

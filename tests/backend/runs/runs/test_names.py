@@ -73,8 +73,7 @@ def test_what_stands_beside_names_is_no_part_of_them() -> None:
     pair = [run(config={"gamma": gamma}, seed=seed) for seed, gamma in ((1, 0.9), (2, 0.99))]
     view = names_of_runs([*pair, run(algorithm="a3c", seed=7)], beside=("algorithm", "environment"))
     assert (view.shared, view.names) == ("", ["γ 0.9", "γ 0.99", "seed 7"])
-    alone = names_of_runs(pair[:1], beside=["environment"])
-    assert alone.names == ["seed 1"]
+    assert names_of_runs(pair[:1], beside=["algorithm", "environment"]).names == ["seed 1"]
 
 
 def test_settings_are_called_by_their_symbols_or_the_last_parts_of_their_names() -> None:

@@ -146,7 +146,9 @@ export const RunRow = memo(function RunRow(props: Props) {
         <div
           key={id}
           role="gridcell"
-          className={id === 'actions' ? classes.menu : right ? 'right' : id === 'name' ? classes.name : 'ellipsis'}
+          className={
+            id === 'actions' ? classes.menu : right ? 'right' : id === 'name' ? classes.name : 'ellipsis'
+          }
         >
           {cell(run, { name, label, spark, metrics, lineStyle, look })}
         </div>

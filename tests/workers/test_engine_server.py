@@ -48,6 +48,8 @@ pytestmark = pytest.mark.service
 PYTEST_VARIABLE = "PYTEST_CURRENT_TEST"
 """Pytest changes it all the time."""
 
+FORK_SERVER_VARIABLES = ("CALLBOARD_FORK_SERVER_ENGINE", "CALLBOARD_FORK_SERVER_FOLDER")
+
 Fork = Callable[..., int]
 
 PROBE = """
@@ -184,6 +186,8 @@ def test_forked_engine_is_like_one_that_was_started(server: EngineServer, tmp_pa
         assert fact["argv"][2::2] == ["--parent", "--control-fd"]
         randoms += fact.pop("random")
         del fact["environ"][PYTEST_VARIABLE]
+        for name in FORK_SERVER_VARIABLES:  # the other has none before its first child
+            assert (fact["environ"].pop(name, None) is None) == (fork is None)
         # The number of the socket, and the environment's temporary names, may differ.
         facts.append(fact | {"argv": len(fact["argv"]), "command": fact["command"][:4]})
         assert "RuntimeError: probed" in logged(tmp_path)[-1].model_dump_json()
@@ -208,7 +212,9 @@ def test_forked_engine_has_nothing_of_others(server: EngineServer, tmp_path: Pat
         assert _end(process) == -signal.SIGKILL
         (started, *_) = [event for event in logged(folder) if isinstance(event, ProvenanceEvent)]
         assert started.provenance.command[1:5] == ["-m", "workers.engine", "train", str(folder)]
-    assert descriptors[0] == descriptors[1]
+    # The two pipes are to its fork server, and to the tracker of resources that this starts with.
+    links = descriptors[1]
+    assert descriptors[0] == links[:3] + sorted([*links[3:], "pipe", "pipe"])
     assert " ".join(lines[0]).replace("a False", "a True").partition(" --control-fd")[0] in " ".join(lines[1])
     other.kill()
     assert _end(other) == -signal.SIGKILL

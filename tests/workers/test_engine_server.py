@@ -214,7 +214,8 @@ def test_forked_engine_has_nothing_of_others(server: EngineServer, tmp_path: Pat
         assert started.provenance.command[1:5] == ["-m", "workers.engine", "train", str(folder)]
     # The two pipes are to its fork server, and to the tracker of resources that this starts with.
     links = descriptors[1]
-    assert descriptors[0] == links[:3] + sorted([*links[3:], "pipe", "pipe"])
+    assert descriptors[0][:3] == links[:3]
+    assert sorted(descriptors[0][3:]) == sorted([*links[3:], "pipe", "pipe"])
     assert " ".join(lines[0]).replace("a False", "a True").partition(" --control-fd")[0] in " ".join(lines[1])
     other.kill()
     assert _end(other) == -signal.SIGKILL
@@ -374,20 +375,6 @@ def test_engines_that_start_together_are_distinct(server: EngineServer, tmp_path
     assert [_end(process) for process in started] == [2] * 6
     outputs = [(tmp_path / str(k) / "output.log").read_text() for k in range(6)]
     assert [text.count("spec.json:") for text in outputs] == [1] * 6
-
-
-@pytest.mark.long
-def test_starts_and_stops_leave_no_descriptor(server: EngineServer, tmp_path: Path) -> None:
-    def n_descriptors() -> list[int]:
-        assert server.pid is not None
-        return [len(os.listdir(f"/proc/{pid}/fd")) for pid in (os.getpid(), server.pid)]
-
-    assert _end(_start(tmp_path, server.fork)) == 2
-    before = n_descriptors()
-    for _ in range(30):
-        assert _end(_start(tmp_path, server.fork)) == 2
-    assert n_descriptors() == before
-    assert not psutil.Process(server.pid).children()
 
 
 def _trained(folder: Path, fork: Fork | None, spec: RunSpec) -> tuple[Any, Any]:

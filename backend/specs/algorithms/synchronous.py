@@ -139,10 +139,10 @@ class SynchronousConfig(AlgorithmConfig):
         workers = self.env_processes
         environment = run.emulator_bytes + (self.t_max + 2) * run.decision_bytes
         if workers == 1:
-            return LEARNING_BYTES + ENV_FORK_SERVER_BYTES + self.n_e * environment
+            return LEARNING_BYTES + run.fork_server_bytes(ENV_FORK_SERVER_BYTES) + self.n_e * environment
         worker = LEARNER_PROCESS_BYTES + 2 * NETWORK_BYTES[self.network]
-        fork_server = LEARNER_FORK_SERVER_BYTES + (KERNELS_BYTES if self.centre else 0)
-        return fork_server + workers * worker + self.n_e * environment
+        loaded = LEARNER_FORK_SERVER_BYTES + (KERNELS_BYTES if self.centre else 0)
+        return run.fork_server_bytes(loaded) + workers * worker + self.n_e * environment
 
     def gpu_memory_advice(self) -> list[str]:
         """Fewer environments, whose decisions an update computes together, or half their activations."""

@@ -153,12 +153,12 @@ def fork_fork_server() -> None:
     """
     _name_fork_server_folder()
     resource_tracker.ensure_running()  # a program
-    spawn = util.spawnv_passfds  # type: ignore[attr-defined]
-    util.spawnv_passfds = _fork_and_run  # type: ignore[attr-defined]
+    spawn = util.spawnv_passfds
+    util.spawnv_passfds = _fork_and_run  # type: ignore[assignment]
     try:
         forkserver.ensure_running()
     finally:
-        util.spawnv_passfds = spawn  # type: ignore[attr-defined]
+        util.spawnv_passfds = spawn
 
 
 def _fork_and_run(path: str, command: Sequence[str], descriptors: Collection[int]) -> int:

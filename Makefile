@@ -140,7 +140,7 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 	$(BIN)/python -m tests.campaigns.racing_errors
 
 killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
-	$(PYTEST) -s -m benchmark tests/backend/experiments/sweeps/test_killed_processes.py tests/backend/experiments/studies/test_killed_processes.py
+	$(PYTEST) -s -m benchmark tests/backend/experiments/experiments/test_killed_processes.py
 
 papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours, in papers/; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)

@@ -19,7 +19,6 @@ from backend.access.auth import endpoints as auth
 from backend.access.auth.oidc import endpoints as oidc
 from backend.access.auth.state import AuthState
 from backend.db.engine import make_engine
-from backend.external.files import uploads_of
 from backend.http import docs, errors, frontend, openapi
 from backend.http.access import Guards
 from backend.http.base_path import BasePathMiddleware
@@ -107,7 +106,6 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        uploads_of(state).remove_stale()
         async with auth_state.running():
             yield
             state.stopping.set()

@@ -77,6 +77,8 @@ def restore(
     ] = False,
 ) -> None:
     """Restore a backup into an empty installation, on SQLite or PostgreSQL. Sessions and tokens end."""
+    from backend.access.audit import service as audit
+    from backend.db.engine import opened, writing
     from backend.upkeep.backup import service
     from callboard.display import counted
 
@@ -94,6 +96,9 @@ def restore(
             restored = service.restore(
                 settings, file, lambda step: typer.echo(f"{step} ..."), keep_tokens=keep_tokens
             )
+            with opened(settings.database) as db_engine, writing(db_engine) as session:
+                details = {"file": file.name, "created_at": restored.manifest.created_at}
+                audit.record_command(session, "callboard restore", "restore_backup", details)
     finally:
         installation.release()
     manifest, expired = restored.manifest, restored.expired_tokens

@@ -43,6 +43,7 @@ class ServiceProcess:
             that the child waits for a CPU does not count: on a loaded machine it is slow, not hanging.
         unhealthy_timeout_s: how long the health check may fail.
         pass_fds: file descriptors to inherit.
+        on_restart: called after each restart, with the name and why the former process has ended.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ServiceProcess:
         healthy: Callable[[], bool] = lambda: True,
         unhealthy_timeout_s: float = 10.0,
         pass_fds: Sequence[int] = (),
+        on_restart: Callable[[str, str], None] = lambda name, reason: None,
     ) -> None:
         self.name = name
         self.log_file = log_file
@@ -63,6 +65,7 @@ class ServiceProcess:
         self._healthy = healthy
         self._unhealthy_timeout_s = unhealthy_timeout_s
         self._pass_fds = tuple(pass_fds)
+        self._on_restart = on_restart
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
         self._unhealthy_s = 0.0
@@ -124,12 +127,15 @@ class ServiceProcess:
             wait_s = self._delay_restart(now)
             log.warning("child.died", child=self.name, status=self.exit_status, restart_in_s=wait_s)
         if now >= self._restart_not_before:
+            hung = self._unhealthy_s > self._unhealthy_timeout_s
+            reason = "it did not respond" if hung else f"it has ended with status {self.exit_status}"
             try:
                 self.start()
             except Exception:
                 self._early_exits += 1
                 self._delay_restart(now)
                 raise
+            self._on_restart(self.name, reason)
 
     def _delay_restart(self, now: float) -> float:
         n = min(self._early_exits, 30)

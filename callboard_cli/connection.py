@@ -70,6 +70,21 @@ def report_runs_of(remote: "Remote", path: str, row: dict[str, Any], *, wait: bo
         typer.echo(row["id"])
 
 
+def act(
+    remote: "Remote",
+    path: str,
+    row_id: str,
+    action: str,
+    *,
+    body: Any = None,
+    wait: bool = False,
+    as_json: bool,
+) -> None:
+    """Stop, retry or extend a sweep or study, and print it as `report_runs_of` does."""
+    row = remote.request("POST", f"{path}/{row_id}/{action}", body=body)
+    report_runs_of(remote, path, row, wait=wait, as_json=as_json)
+
+
 def format_counts(runs: dict[str, int]) -> str:
     """Numbers of runs by state."""
     return ", ".join(f"{n} {state}" for state, n in sorted(runs.items())) or "none"

@@ -14,6 +14,7 @@ from callboard_cli import (
     backup,
     database,
     doctor,
+    experiments,
     fail,
     figure,
     imports,
@@ -52,6 +53,7 @@ app.command("sync")(sync.sync)
 app.command("figure")(figure.figure)
 app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")
+app.add_typer(experiments.app, name="experiments")
 app.add_typer(sweeps.app, name="sweeps")
 app.add_typer(studies.app, name="studies")
 app.add_typer(start_sets.app, name="start-sets")

@@ -129,6 +129,21 @@ class Remote:
             raise self._unreachable(error) from None
         return self._json(response)
 
+    def has(self, path: str) -> bool:
+        """Whether there is something at `path`.
+
+        Raises:
+            typer.Exit: as for `request`, but for 404.
+        """
+        try:
+            response = self._client.get(path)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from None
+        if response.status_code == httpx.codes.NOT_FOUND:
+            return False
+        self._check(response)
+        return True
+
     def wait_until(self, has_ended: Callable[[Any], bool], path: str) -> Any:
         """Get what is at `path` until it has ended, and return it.
 

@@ -213,11 +213,14 @@ def compare(
     for group in comparison["groups"]:
         step = "the last of each" if group["at_agent_steps"] is None else f"{group['at_agent_steps']:,}"
         scores = (score_text(group["iqm"] and group["iqm"]["value"]), estimate_text(group["median"]))
-        groups.add_row(printable(group["name"]), str(group["n"]), *scores, step)
+        n = len([run for run in group["runs"] if run["left_out"] != "repeated"])
+        finished = f", {group['n_finished']} of {n} finished" if group["n_broken_off"] else ""
+        groups.add_row(printable(group["name"]), f"{group['n']}{finished}", *scores, step)
     pairs = Table("A", "B", "P(A > B)", "A - B [95 % CI]", "result", box=None, pad_edge=False)
     names = {group["id"]: printable(group["name"]) for group in comparison["groups"]}
     for pair in comparison["improvements"]:
-        measured = (f"{pair['probability']['value']:.2f}", estimate_text(pair["difference"]), _verdict(pair))
+        verdict = _verdict(pair, len(comparison["improvements"]))
+        measured = (f"{pair['probability']['value']:.2f}", estimate_text(pair["difference"]), verdict)
         pairs.add_row(names[pair["a"]], names[pair["b"]], *measured)
     console = _console()
     console.print(groups)
@@ -234,14 +237,15 @@ def compare(
         )
 
 
-def _verdict(pair: dict[str, Any]) -> str:
+def _verdict(pair: dict[str, Any], n_comparisons: int) -> str:
     adjusted = pair["p_adjusted"]
     p = "p < 0.001" if adjusted < 0.001 else f"p = {adjusted:.{3 if adjusted < 0.1 else 2}f}"
     if pair["better"] is not None:
         return f"{'A' if pair['better'] == pair['a'] else 'B'} better ({p})"
     needed = pair["seeds_to_differ"]
-    more = f"; significance is possible from {needed} seeds per group" if needed is not None else ""
-    return f"no significant difference ({p}){more}"
+    if needed is None:
+        return f"no significant difference ({p})"
+    return f"not decided: too few seeds for p < 0.05, comparisons: {n_comparisons}; {needed} per group could"
 
 
 @app.command()

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from callboard_cli import CommandGroup, Json, fail, printable, score_text
-from callboard_cli.connection import connect, format_counts, id_check, report_runs_of, save
+from callboard_cli.connection import act, connect, format_counts, id_check, report_runs_of, save
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -128,6 +128,10 @@ def _print_estimate(cost: dict[str, Any], *, as_json: bool) -> None:
     typer.echo(f"time: {measured or unknown}")
     if cost["minutes_on_two_cores"] is not None:
         typer.echo(f"on two idle cores: {cost['minutes_on_two_cores']:g} min")
+    typer.echo(f"memory, a run at most: {cost['memory_bytes'] / 2**30:,.1f} GiB")
+    typer.echo(f"processes, a run at most: {cost['processes']:,}")
+    for warning in cost["warnings"]:
+        typer.echo(f"warning: {warning}")
     typer.echo(f"disk: {cost['disk_bytes'] / 2**20:,.0f} MiB")
     for difference in cost["differs"]:
         typer.echo(printable(f"differs: {difference}"))
@@ -140,7 +144,12 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
         study = remote.request("GET", f"/studies/{study_id}")
     if as_json:
         typer.echo(json.dumps(study))
-        return
+    else:
+        print_study(study)
+
+
+def print_study(study: dict[str, Any]) -> None:
+    """Print a study and how far each arm is."""
     typer.echo(printable(f"{study['name']}: {study['state']}, {study['state_reason']}"))
     typer.echo(f"runs: {format_counts(study['runs'])}")
     for item in study["items"]:
@@ -160,26 +169,14 @@ def show(study_id: StudyId, as_json: Json = False) -> None:
 def stop(study_id: StudyId, as_json: Json = False) -> None:
     """Start no further run of a study, and stop those that have not ended."""
     with connect() as remote:
-        report_runs_of(
-            remote,
-            "/studies",
-            remote.request("POST", f"/studies/{study_id}/stop"),
-            wait=False,
-            as_json=as_json,
-        )
+        act(remote, "/studies", study_id, "stop", as_json=as_json)
 
 
 @app.command()
 def retry(study_id: StudyId, wait: Wait = False, as_json: Json = False) -> None:
     """Queue a study's failed and stopped runs again, fill its empty and changed cells, and continue it."""
     with connect() as remote:
-        report_runs_of(
-            remote,
-            "/studies",
-            remote.request("POST", f"/studies/{study_id}/retry"),
-            wait=wait,
-            as_json=as_json,
-        )
+        act(remote, "/studies", study_id, "retry", wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -197,8 +194,7 @@ def extend(
     if draws is not None:
         body["draws"] = draws
     with connect() as remote:
-        study = remote.request("POST", f"/studies/{study_id}/extend", body=body)
-        report_runs_of(remote, "/studies", study, wait=wait, as_json=as_json)
+        act(remote, "/studies", study_id, "extend", body=body, wait=wait, as_json=as_json)
 
 
 @app.command()

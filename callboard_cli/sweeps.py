@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from backend.specs.problems import quoted, similar_names
 from backend.specs.sweep import Distribution
 from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
-from callboard_cli.connection import connect, format_counts, id_check, report_runs_of
+from callboard_cli.connection import act, connect, format_counts, id_check, report_runs_of
 from callboard_cli.run_request import (
     AgentSteps,
     AlgorithmId,
@@ -167,7 +167,12 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
         sweep = remote.request("GET", f"/sweeps/{sweep_id}")
     if as_json:
         typer.echo(json.dumps(sweep))
-        return
+    else:
+        print_sweep(sweep)
+
+
+def print_sweep(sweep: dict[str, Any]) -> None:
+    """Print a sweep and its configurations, the best first."""
     typer.echo(printable(f"{sweep['name']}: {sweep['state']}, {sweep['state_reason']}"))
     saved = f"; {sweep['n_not_needed']} of {sweep['n_planned']} not needed" if sweep["n_not_needed"] else ""
     typer.echo(f"runs: {format_counts(sweep['runs'])}{saved}")
@@ -206,9 +211,7 @@ def show(sweep_id: SweepId, as_json: Json = False) -> None:
 def stop(sweep_id: SweepId, as_json: Json = False) -> None:
     """Start no further run of a sweep, and stop those that have not ended."""
     with connect() as remote:
-        report_runs_of(
-            remote, "/sweeps", remote.request("POST", f"/sweeps/{sweep_id}/stop"), wait=False, as_json=as_json
-        )
+        act(remote, "/sweeps", sweep_id, "stop", as_json=as_json)
 
 
 @app.command()
@@ -220,9 +223,7 @@ def retry(
     """Queue a sweep's failed and stopped runs again, start others in place of deleted and changed ones, and
     continue it."""
     with connect() as remote:
-        report_runs_of(
-            remote, "/sweeps", remote.request("POST", f"/sweeps/{sweep_id}/retry"), wait=wait, as_json=as_json
-        )
+        act(remote, "/sweeps", sweep_id, "retry", wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -249,8 +250,7 @@ def extend(
     if budget := _budget_body(max_runs, max_agent_steps, max_time_s):
         body["budget"] = budget
     with connect() as remote:
-        sweep = remote.request("POST", f"/sweeps/{sweep_id}/extend", body=body)
-        report_runs_of(remote, "/sweeps", sweep, wait=wait, as_json=as_json)
+        act(remote, "/sweeps", sweep_id, "extend", body=body, wait=wait, as_json=as_json)
 
 
 def _parse_dimensions(option: str, texts: Sequence[str], *, with_n: bool | None) -> dict[str, dict[str, Any]]:

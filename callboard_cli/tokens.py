@@ -70,12 +70,17 @@ def create_token(
     scope: str | None = None,
 ) -> str | None:
     """Create a token; None if there is no such user."""
+    from backend.access.audit import service as audit
     from backend.access.auth import service as auth
     from backend.db.engine import opened, writing
 
     require_schema(settings)
     with opened(settings.database) as engine, writing(engine) as session:
-        return auth.create_token_for(session, user, name, role, lifetime, scope)
+        token = auth.create_token_for(session, user, name, role, lifetime, scope)
+        if token is not None:
+            details = {"user": user, "name": name, "role": role}
+            audit.record_command(session, "callboard token create", "create_token", details)
+        return token
 
 
 def password(
@@ -84,6 +89,7 @@ def password(
     ] = False,
 ) -> None:
     """Set the owner's password: typed twice at a terminal, else the first line of standard input."""
+    from backend.access.audit import service as audit
     from backend.access.auth import repository
     from backend.access.auth import service as auth
     from backend.access.auth.passwords import MAX_CHARACTERS, hash_password, require_uncommon
@@ -114,4 +120,5 @@ def password(
     new_hash = hash_password(new)  # slow: before anything is locked
     with opened(settings.database) as engine, writing(engine) as session:
         auth.set_owner_password(session, new_hash)
+        audit.record_command(session, "callboard password", "change_password", {"user": auth.OWNER})
     typer.echo(f"password of {auth.OWNER} changed")

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from types import FrameType
 
@@ -15,6 +16,7 @@ import httpx
 import typer
 from sqlalchemy.exc import SQLAlchemyError
 
+from backend.access.audit import service as audit
 from backend.access.auth import service as auth
 from backend.db.engine import make_engine, opened, reading, writing
 from backend.fleet.hosts import service as hosts
@@ -86,6 +88,7 @@ def login_url(settings: Settings, url: str) -> str:
     require_schema(settings)
     with opened(settings.database) as db_engine, writing(db_engine) as session:
         token = auth.create_login_link(session)
+        audit.record_command(session, "callboard login-link", "create_login_link")
     return f"{url}{settings.prefix}/login?token={token}"
 
 
@@ -110,6 +113,7 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
         "CALLBOARD_PORT": str(listener.getsockname()[1]),
     }
     callboard = [sys.executable, "-m", "callboard_cli.main"]
+    record = partial(_record_restart, settings)
     children = []
     if settings.redis_url is None:
         servers.create_socket_folder(settings.redis_socket)
@@ -120,6 +124,7 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
                 environment=environment,
                 log_file=logs / "redis.log",
                 healthy=lambda: servers.redis_answers(settings.redis),
+                on_restart=record,
             )
         )
     children.append(
@@ -129,11 +134,11 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
             environment=environment,
             log_file=logs / "web.log",
             healthy=lambda: _answers(f"{url}/healthz"),
+            on_restart=record,
             unhealthy_timeout_s=WEB_UNHEALTHY_TIMEOUT_S,
             pass_fds=[listener.fileno()],
         )
     )
-    worker_log = logs / "worker.log"
     heartbeat = WorkerHeartbeat(settings)
     children.append(
         ServiceProcess(
@@ -141,12 +146,20 @@ def _children(settings: Settings, listener: socket.socket, url: str) -> list[Ser
             # A worker that outlives a killed `callboard up` may still save its runs.
             [*callboard, "worker", "--wait-for-name", str(STOP_TIMEOUT_S)],
             environment=environment,
-            log_file=worker_log,
+            log_file=logs / "worker.log",
             healthy=heartbeat.is_recent,
+            on_restart=record,
             unhealthy_timeout_s=WORKER_SILENT_LEASES * settings.lease_s,
         )
     )
     return children
+
+
+def _record_restart(settings: Settings, child: str, reason: str) -> None:
+    """Record in the audit trail that a child was restarted: its terminal may be gone."""
+    details = {"process": child, "reason": reason}
+    with opened(settings.database) as db_engine, writing(db_engine, wait_s=LOCK_WAIT_S) as session:
+        audit.record_command(session, "callboard up", "restart_process", details)
 
 
 class WorkerHeartbeat:

@@ -199,6 +199,9 @@ def _delete(context: Context, row: RemovedFile) -> bool:
             context.store.delete_run(row.run_id)
         else:
             assert row.file is not None
+            if row.kind == storage.UPLOADS:
+                context.store.delete_upload(row.run_id, row.file)
+                return True
             context.store.delete(row.run_id, storage.kind_of(row), row.file)
     except OSError as error:
         log.warning("clean_up.file_not_deleted", run_id=row.run_id, file=row.file, error=str(error))

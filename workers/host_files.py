@@ -17,7 +17,6 @@ from backend.db import Attempt
 from backend.fleet.storage import service as storage
 from backend.platform.artifacts import ArtifactKind
 from backend.runs.runs import service as runs
-from backend.specs.retention import RESUMABLE
 from backend.specs.states import ENDED
 from backend.upkeep.retention import service as retention
 from workers.engine.training.event_log import read_frames
@@ -146,7 +145,7 @@ def _surplus(session: Session, run_id: str) -> dict[tuple[ArtifactKind, str], bo
         return {}
     files = storage.files_of(session, run_id)
     if run.state not in ENDED:
-        for file in retention.needed_by_engine(session, run_id, RESUMABLE):
+        for file in retention.needed_by_engine(session, run_id):
             files.pop(("checkpoints", file), None)
     return files
 

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository as metrics
+from backend.analysis.metrics.early import mark_early
 from backend.coordination import claims
 from backend.coordination.context import Context
 from backend.db import Attempt, Run
@@ -24,6 +25,8 @@ from backend.runs.evaluations import service as evaluations
 from backend.runs.live_settings import service as live_settings
 from backend.runs.runs import service as runs
 from backend.specs import events
+from backend.specs.departures import with_simulator
+from backend.specs.environments import ENVIRONMENTS
 from backend.specs.states import RunState
 from backend.upkeep.retention import service as retention
 from workers.bounds import Bounds
@@ -183,6 +186,7 @@ class Recorder:
             runs.publish(session, run, ["log"])
         for event in batch.events:
             self._write_event(session, run, attempt, event, missing, lines)
+        mark_early(session, run)
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
 
@@ -242,6 +246,12 @@ class Recorder:
     ) -> None:
         self.has_started = True
         if attempt.provenance is not None:
+            entry = ENVIRONMENTS.get(run.environment)
+            family = None if entry is None else entry.family
+            packages = attempt.provenance["packages"]
+            run.departures = with_simulator(
+                run.departures, family, packages, attempt.resumed_from_agent_steps
+            )
             known = {"device": event.device, "rollout_workers": event.rollout_workers}
             attempt.provenance = attempt.provenance | known  # another object, so that it is stored
             # An attempt that ends before its engine reports it has no provenance.
@@ -249,7 +259,7 @@ class Recorder:
             earlier = filter(None, (session.get(Attempt, (run.id, number)) for number in numbers))
             before = next(filter(None, (row.provenance for row in earlier)), None)
             if before is not None:
-                changes = _changed_packages(before["packages"], attempt.provenance["packages"])
+                changes = _changed_packages(before["packages"], packages)
                 if changes:
                     message = f"other package versions than in the attempt before: {', '.join(changes)}"
                     lines.append(_log_line(event.time, "warning", message))

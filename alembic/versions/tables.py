@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "753d4b0c78cc"
+revision = "12950c271bd0"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -18,7 +18,7 @@ from backend.analysis.metrics import repository as metrics
 from backend.coordination import repository
 from backend.db import Attempt, Checkpoint, Run
 from backend.db.base import storable
-from backend.db.checked_json import DAMAGED, StandIn
+from backend.db.checked_json import UnreadableSpec
 from backend.db.clock import database_now
 from backend.external import service as external
 from backend.fleet.hosts import service as hosts
@@ -55,7 +55,7 @@ def claim(
     """Claim the oldest of the eligible runs with the highest priority; None if there is none.
 
     Eligibility follows the host's row: a run that needs an environment or GPU that the host lacks is left for
-    others. Runs whose specification is damaged fail instead.
+    others. Runs whose specification cannot be read fail instead.
 
     Args:
         session: a writing session.
@@ -68,17 +68,15 @@ def claim(
     if row is None or row.draining:
         return None
     while run := repository.first_eligible(session, row, queues, free_memory_bytes):
-        if not isinstance(run.spec, StandIn):
+        if not isinstance(run.spec, UnreadableSpec):
             break
-        run.error = DAMAGED
-        runs.transition(session, run, RunState.FAILED, DAMAGED)
+        run.error = run.spec.reason
+        runs.transition(session, run, RunState.FAILED, run.spec.reason)
         session.flush()
     if run is None:
         return None
     start_attempt(session, run, host, lease_s)
-    algorithm = ALGORITHMS.get(run.algorithm)
-    has_gpu_code = algorithm is not None and "cuda" in algorithm.devices
-    may_use_gpu = has_gpu_code and run.spec["device"] != "cpu"
+    may_use_gpu = "cuda" in ALGORITHMS[run.algorithm].devices and run.spec["device"] != "cpu"
     return Claim(run.id, run.attempt, run.memory_estimate_bytes, may_use_gpu)
 
 

@@ -17,7 +17,7 @@ from backend.specs.states import LEASED, RunState
 def first_eligible(session: Session, host: Host, queues: Sequence[str], free_memory_bytes: int) -> Run | None:
     """The queued run that a host claims next, locked; runs that are locked already are left out.
 
-    It may be a run whose specification is damaged.
+    It may be a run whose specification cannot be read.
     """
     eligible = [Run.environment.in_(host.environments), Run.memory_estimate_bytes <= free_memory_bytes]
     device, has_gpu = json_text(Run.spec, ("device",)), any(name.startswith("cuda") for name in host.devices)

@@ -1,7 +1,7 @@
 """JSON columns whose values have a declared form: damage is read as an empty value, so that one damaged row
 breaks no list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -16,9 +16,23 @@ DAMAGED = "its row in the database is damaged"
 """What a list says of a row whose values cannot be what this service has written."""
 
 
-class StandIn(dict[str, Any]):
-    """What is shown in place of a damaged specification. It must not be stored: the damaged one may be what a
-    person, or another version, can still read."""
+class UnreadableSpec(dict[str, Any]):
+    """What is shown in place of a specification that cannot be read here. It must not be stored: what is
+    stored may be what a person, or another version, can still read.
+
+    Args:
+        shown: what lists show of it, with the parts that every specification has.
+        reason: why it cannot be read.
+    """
+
+    def __init__(self, shown: Mapping[str, Any], reason: str) -> None:
+        super().__init__(shown)
+        self.reason = reason
+
+    @property
+    def refusal(self) -> str:
+        """The answer to what cannot be done with it."""
+        return f"{self.reason}: it can be read, exported and deleted, but nothing else"
 
 
 class DamagedList(list[Any]):
@@ -26,17 +40,17 @@ class DamagedList(list[Any]):
 
 
 class DamagedRow(ValueError):
-    """A change of a row whose specification is damaged."""
+    """A change of a row whose specification cannot be read."""
 
 
 def refuse_change(row: object, value: object, stored: object, initiator: object) -> None:
     """Listen to changes of an attribute with specifications.
 
     Raises:
-        DamagedRow: the stored one is damaged.
+        DamagedRow: the stored one cannot be read.
     """
-    if isinstance(stored, StandIn):
-        raise DamagedRow(f"{DAMAGED}: it cannot be changed, but deleted")
+    if isinstance(stored, UnreadableSpec):
+        raise DamagedRow(stored.refusal)
 
 
 @cache

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, StandIn, refuse_change
+from backend.db.checked_json import DAMAGED, UnreadableSpec, refuse_change
 from backend.specs.run_fields import MAX_ENVIRONMENT, MAX_NAME
 from backend.specs.study import StudySpec
 from backend.specs.sweep import ExperimentState, SweepSpec
@@ -84,7 +84,7 @@ def _replace_damaged(experiment: Experiment, *context: Any) -> None:
     is_whole = "spec" not in loaded or is_whole_experiment(loaded["kind"], loaded["spec"])
     if not is_whole:
         spec = {"name": loaded.get("name"), "notes": ""} | _STAND_INS[loaded["kind"]]
-        set_committed_value(experiment, "spec", StandIn(spec))
+        set_committed_value(experiment, "spec", UnreadableSpec(spec, DAMAGED))
     if not is_whole or ("state" in loaded and loaded["state"] not in get_args(ExperimentState)):
         set_committed_value(experiment, "state", "stopped")
         set_committed_value(experiment, "state_reason", DAMAGED)

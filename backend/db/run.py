@@ -11,10 +11,13 @@ from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, CheckedJson, StandIn, refuse_change
+from backend.db.checked_json import DAMAGED, CheckedJson, UnreadableSpec, refuse_change
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.problems import quoted
 from backend.specs.provenance import Provenance
 from backend.specs.run_fields import (
     CALLBOARD,
+    EXTERNAL,
     MAX_ALGORITHM,
     MAX_ENVIRONMENT,
     MAX_GROUP,
@@ -108,6 +111,11 @@ class Run(Base):
     score: Mapped[float | None]
     """Mean true return of the last 100 training episodes."""
     best_return: Mapped[float | None]
+    early_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """Agent steps up to which the training score is *early*: most steps were those of episodes that had not
+    ended, so that it is the score of short episodes."""
+    departures: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
+    """How its training departs from its specification: by setting, as text."""
 
     @property
     def restorable_until(self) -> datetime | None:
@@ -153,18 +161,25 @@ def is_whole(spec: Any) -> bool:
 
 @event.listens_for(Run, "load")
 @event.listens_for(Run, "refresh")
-def _replace_damaged(run: Run, *context: Any) -> None:
-    """Show a damaged row as a failed run without settings: it must not break a list."""
+def _show_unreadable(run: Run, *context: Any) -> None:
+    """Show the reason why a row cannot be read in place of its state's; it must not break a list."""
     loaded = run.__dict__
-    if "spec" in loaded and not is_whole(loaded["spec"]):
+    has_state, spec, reason = loaded.get("state", RunState.FAILED) in _STATES, loaded.get("spec"), None
+    if not has_state:
+        set_committed_value(run, "state", RunState.FAILED)
+    if "spec" in loaded and not is_whole(spec):
         known = {name: loaded.get(name) for name in ("name", "seed", "group", "tags", "notes")}
         ids = {name: loaded.get(name, "") for name in ("algorithm", "environment")}
         sections = {"config": {}, "environment_config": {}, "stop": dict.fromkeys(sorted(_LIMITS))}
-        set_committed_value(run, "spec", StandIn(known | ids | sections | {"device": "auto"}))
-        set_committed_value(run, "state_reason", DAMAGED)
-    if "state" in loaded and loaded["state"] not in _STATES:
-        set_committed_value(run, "state", RunState.FAILED)
-        set_committed_value(run, "state_reason", DAMAGED)
+        spec, reason = known | ids | sections | {"device": "auto"}, DAMAGED
+    elif not has_state:
+        reason = DAMAGED
+    elif spec is not None and spec.get("origin") != EXTERNAL and spec["algorithm"] not in ALGORITHMS:
+        reason = f"its algorithm {quoted(spec['algorithm'])} is not installed"
+    if reason is not None:
+        set_committed_value(run, "state_reason", reason)
+        if spec is not None:
+            set_committed_value(run, "spec", UnreadableSpec(spec, reason))
 
 
 event.listen(Run.spec, "set", refuse_change)

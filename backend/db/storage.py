@@ -7,8 +7,6 @@ from sqlalchemy import BigInteger, ForeignKey, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
-from backend.db.checked_json import CheckedJson
-from backend.specs.retention import InstallationPolicy
 
 
 class RetentionSettings(Base):
@@ -18,9 +16,8 @@ class RetentionSettings(Base):
 
     scope: Mapped[str] = mapped_column(String(206), primary_key=True)
     """`installation`, or `group:` and the name of a group."""
-    settings: Mapped[dict[str, Any]] = mapped_column(CheckedJson(InstallationPolicy))
-    """In the form of `backend.specs.retention`. Damaged ones are empty: by the defaults nothing is
-    removed."""
+    settings: Mapped[dict[str, Any]]
+    """In the form of `backend.upkeep.retention.policy`."""
     changed_at: Mapped[datetime]
     changed_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
 

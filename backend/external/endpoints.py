@@ -22,7 +22,7 @@ from backend.external.schemas import (
     UploadOut,
 )
 from backend.http.access import ExternalWriter, Operator
-from backend.http.dependencies import AppStateDep, IngestSession, WriteSession
+from backend.http.dependencies import AppStateDep, IngestSession, ReportSession, WriteSession
 from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
@@ -104,7 +104,7 @@ def change_run(run_id: RunId, body: RunChanges, principal: Operator, session: Wr
 
 @router.post("/{run_id}/heartbeat")
 def send_heartbeat(
-    run_id: RunId, principal: ExternalWriter, session: IngestSession, body: Heartbeat | None = None
+    run_id: RunId, principal: ExternalWriter, session: ReportSession, body: Heartbeat | None = None
 ) -> HeartbeatOut:
     """Report that the script of an external run is running, or has ended.
 
@@ -211,9 +211,8 @@ def send_upload(
     """Append a part of a file, of at most 2 MiB, to an upload of an external run.
 
     Another offset than the number of stored bytes is refused with status 409 and the expected number. When
-    all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted
-    after a day, when another upload begins or the server starts. While a run has too many of them, the answer
-    is 503.
+    all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted a
+    day after its first part. While a run has too many of them, the answer is 503.
     """
     quotas = state.limits.quotas
     quotas.charge(principal, state.settings, n_bytes=len(part))

@@ -51,7 +51,8 @@ class StoredFile(Generic[B]):
 
 def uploads_of(state: AppState) -> Uploads:
     """The unfinished uploads of the installation."""
-    return Uploads(state.settings.home_dir / "uploads", state.settings.min_free_disk_bytes)
+    settings = state.settings
+    return Uploads(state.artifacts, settings.home_dir / "uploads", settings.min_free_disk_bytes)
 
 
 def append(state: AppState, run_id: str, principal: Principal, upload: str, offset: int, part: bytes) -> int:
@@ -66,6 +67,9 @@ def append(state: AppState, run_id: str, principal: Principal, upload: str, offs
     """
     with reading(state.db_engine) as session:
         service.external_run(session, run_id, principal)
+    if offset == 0:
+        with writing(state.db_engine) as session:
+            storage.expect_upload(session, run_id, upload)
     return uploads_of(state).append(run_id, upload, offset, part)
 
 
@@ -85,11 +89,11 @@ def _put(
         _check_limits(session, state, run_id, stored)
         if kind == "videos":
             videos.require_turn(session, principal.credential.payer_id)
-    path = uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256)
-    with writing(state.db_engine) as session:
-        storage.expect_file(session, run_id, kind, file)
     try:
-        state.artifacts.put(path, run_id, kind, file)
+        with uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256) as path:
+            with writing(state.db_engine) as session:
+                storage.expect_file(session, run_id, kind, file)
+            state.artifacts.put(path, run_id, kind, file)
     except FileNotFoundError:
         detail = "another request stores the same upload: try again"
         raise Unavailable(detail, retry_after_s=1) from None

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import Array, Columns, n_rows
+from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
@@ -139,6 +140,7 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         repository.set_step_units(session, run.id, changed)
         if run.return_metric in kept or run.return_metric != scored_by:
             _score(session, run)
+        mark_early(session, run)
     n_dropped = sum(part.rows for part in dropped)
     if n_dropped:
         _log_dropped(session, run, source, dropped)
@@ -247,9 +249,10 @@ def external_run(session: Session, run_id: str, principal: Principal, *, for_upd
     Raises:
         NotFound: there is no such run.
         Forbidden: the token may only write the runs that it has created.
-        Conflict: it is not an external run.
+        Conflict: it is not an external run, or cannot be read.
     """
     run = runs.get(session, run_id, for_update=for_update)
+    runs.require_readable(run)
     if principal.only_external_runs and run.token_id != principal.credential.id:
         raise Forbidden("the run was not created with this token, which can write only its own external runs")
     if run.origin != EXTERNAL:

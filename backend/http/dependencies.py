@@ -48,6 +48,9 @@ media and downloads."""
 _COMPLETE = "callboard_complete"
 """Key in a session's `info`: the function that completes its transaction, until it is called."""
 
+RESERVED_BYTES = 16 * 2**20
+"""Free space of a disk that is nearly full, down to which heartbeats and ends of scripts are stored."""
+
 BETWEEN_BATCHES_S = 0.05
 """Pause between the transactions of a request: whoever waits for SQLite's lock looks for it now and then."""
 
@@ -218,18 +221,32 @@ def _ingesting(
     request: Request, state: AppStateDep, principal: Authenticated, ends_at: _WriteTurn
 ) -> Iterator[Session]:
     require_room(state.settings)
+    yield from _reporting(request, state, principal, ends_at)
+
+
+def _reporting(
+    request: Request, state: AppStateDep, principal: Authenticated, ends_at: _WriteTurn
+) -> Iterator[Session]:
+    require_room(state.settings, RESERVED_BYTES)
     _refuse_repeated(request, state, principal)
     n_bytes = context_of(request).body_bytes
     yield from _transaction(request, state, None, max(0.0, ends_at - monotonic()), n_bytes=n_bytes)
 
 
-def require_room(settings: Settings) -> None:
+def require_room(settings: Settings, reserved_bytes: int | None = None) -> None:
     """Refuse to store more on a disk that is nearly full: a full one ends all training on this machine.
+
+    Args:
+        settings: with the free space below which it is.
+        reserved_bytes: less free space that is enough for what is small and ends something.
 
     Raises:
         Unavailable: the disk is nearly full.
     """
-    if shutil.disk_usage(existing_folder(settings.home_dir)).free < settings.min_free_disk_bytes:
+    least_bytes = settings.min_free_disk_bytes
+    if reserved_bytes is not None:
+        least_bytes = min(least_bytes, reserved_bytes)
+    if shutil.disk_usage(existing_folder(settings.home_dir)).free < least_bytes:
         raise Unavailable(
             "the disk of the server is nearly full; nothing was stored: free some space", retry_after_s=30
         )
@@ -296,7 +313,9 @@ async def _work(read: ReadSession, write: WriteSession) -> UnitOfWork:
 Work = Annotated[UnitOfWork, Depends(_work)]
 """A `ReadSession` and a `WriteSession`, for services that read much before they write."""
 IngestSession = Annotated[Session, Depends(_ingesting, scope="function")]
-"""A `WriteSession` whose requests are not in the audit trail: the measurements and heartbeats of a script."""
+"""A `WriteSession` whose requests are not in the audit trail: the measurements of a script."""
+ReportSession = Annotated[Session, Depends(_reporting, scope="function")]
+"""The same for its heartbeats and its end, for which a nearly full disk has room."""
 LoginSession = Annotated[Session, Depends(_writing_at_once, scope="function")]
 """A `WriteSession` without an authentication, and without a turn among the requests that write: none of them
 waits while a password is checked."""

@@ -3,6 +3,9 @@
 A key is `runs/<run id>/<kind>/<file>`, built from ids and file names, never from a path in a request. A file
 appears under its key only when it is complete, and never changes afterwards. In a folder on the same file
 system as the run directories a key is a hard link, so that a file takes space once.
+
+Beside them are the parts of files that scripts are sending: `runs/<run id>/uploads/<upload id>/<end>`, where
+`end` is the number of the file's bytes up to the part's last one.
 """
 
 import hashlib
@@ -224,6 +227,75 @@ class ArtifactStore:
         path = self._path(run_id, kind, file)
         with suppress(FileNotFoundError), _store():
             self._fs.rm_file(path)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the store; None if it is a server."""
+        return Path(self._root) if self._local else None
+
+    def _upload_path(self, run_id: str, upload: str) -> str:
+        """Folder of an upload's parts."""
+        if not _RUN_ID.fullmatch(upload):
+            raise InvalidKey(f"not an upload's id: {upload!r:.80}")
+        return f"{self._run_path(run_id)}/uploads/{upload}"
+
+    def put_part(self, run_id: str, upload: str, end: int, content: bytes) -> None:
+        """Store the part of an upload that ends at `end`."""
+        path = f"{self._upload_path(run_id, upload)}/{end:012d}"
+        with _store():
+            if not self._local:
+                self._fs.pipe_file(path, content)
+                return
+            target = Path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f".{target.name}.{uuid4().hex}")
+            try:
+                temporary.write_bytes(content)
+                os.replace(temporary, target)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def ends_of_parts(self, run_id: str, upload: str) -> list[int]:
+        """Where the parts of an upload end; none if there is no such upload."""
+        path = self._upload_path(run_id, upload)
+        with suppress(FileNotFoundError), _store():
+            names = [str(name).rpartition("/")[2] for name in self._fs.ls(path, detail=False)]
+            return [int(name) for name in names if name.isdecimal()]
+        return []
+
+    def sizes_of_uploads(self, run_id: str) -> dict[str, int]:
+        """The bytes of each upload of a run that is not complete."""
+        sizes: dict[str, int] = {}
+        with suppress(FileNotFoundError), _store():
+            for path, part in self._fs.find(f"{self._run_path(run_id)}/uploads", detail=True).items():
+                upload = str(path).rsplit("/", 2)[1]
+                sizes[upload] = sizes.get(upload, 0) + int(part["size"])
+        return sizes
+
+    def parts(self, run_id: str, upload: str, size_bytes: int) -> Iterator[bytes]:
+        """The first `size_bytes` of an upload. Of parts that were sent twice, any may be among them.
+
+        Raises:
+            FileNotFoundError: parts are missing.
+        """
+        folder, parts, end = self._upload_path(run_id, upload), [], size_bytes
+        while end > 0:
+            path = f"{folder}/{end:012d}"
+            with _store():
+                n_bytes = int(self._fs.info(path)["size"])
+            if not 0 < n_bytes <= end:
+                raise FileNotFoundError(path)
+            parts.append(path)
+            end -= n_bytes
+        for path in reversed(parts):
+            with _store():
+                content: bytes = self._fs.cat_file(path)
+            yield content
+
+    def delete_upload(self, run_id: str, upload: str) -> None:
+        """Delete the parts of an upload, if there are any."""
+        with suppress(FileNotFoundError), _store():
+            self._fs.rm(self._upload_path(run_id, upload), recursive=True)
 
     def is_empty(self) -> bool:
         """Whether no run has files in the store."""

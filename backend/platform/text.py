@@ -8,8 +8,9 @@ from backend.specs.problems import MAX_PROBLEMS
 
 __all__ = ["FORMULA", "UNSTORABLE", "Text", "as_cell", "is_storable", "of_cell", "unstorable_paths"]
 
-FORMULA = r"^'*[=+\-@\t\r]"
-"""Beginning of a text that a spreadsheet takes for a formula, with or without apostrophes before it."""
+FORMULA = "^'*[ \t\r\n\u00a0\u3000]*[-=+@\t\r\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
+"""Beginning of a text that a spreadsheet may take for a formula: apostrophes, white space, then a sign in any
+of its widths."""
 _FORMULA = re.compile(FORMULA)
 
 

@@ -58,6 +58,8 @@ EXTERNAL_TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 """The same for external runs, which are never queued."""
 
 ENDED = frozenset({_S.FINISHED, _S.STOPPED, _S.FAILED})
+BROKEN_OFF = frozenset({_S.STOPPED, _S.FAILED, _S.LOST})
+"""Did not come to its end."""
 """States in which nothing runs and nothing is queued."""
 
 LEASED = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})

@@ -11,7 +11,7 @@ from callboard.limits import MAX_METRIC_CHARACTERS
 _UNSTORABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, separators of lines, and lone surrogates. A name may have any other character."""
 _DIGITS = 16
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_FORMULA = re.compile("'*[ \t\r\n\u00a0\u3000]*[-=+@\t\r\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]")
 
 
 def is_storable(text: str) -> bool:

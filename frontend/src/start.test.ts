@@ -18,7 +18,8 @@ beforeEach(() => {
 });
 
 it('the first script requests the session with the secret of the address, and the client takes its answer', async () => {
-  await startAt('/machines#page_secret=abc');
+  sessionStorage.setItem('callboard-login-nonce', 'ours');
+  await startAt('/machines#page_secret=abc&nonce=ours');
   expect(location.href).toMatch(/\/machines$/);
   expect(
     fetched.mock.calls.map(([{ url, headers }]) => [new URL(url).pathname, headers.get('X-Page-Secret')]),
@@ -29,6 +30,17 @@ it('the first script requests the session with the secret of the address, and th
   expect(fetched).toHaveBeenCalledTimes(2);
   await api.GET('/api/v1/auth/me');
   expect(fetched).toHaveBeenCalledTimes(3);
+});
+
+it('the page of a login link asks for the login with a nonce, but stays with a valid session', async () => {
+  const replace = vi.spyOn(location, 'replace').mockImplementation(() => undefined);
+  localStorage.clear();
+  await startAt('/login?token=t');
+  expect(replace.mock.lastCall?.[0]).toMatch(/^\/login\?token=t&nonce=[\d-]+$/);
+  localStorage.setItem('callboard-page-secret', 'kept');
+  vi.resetModules();
+  await startAt('/login?token=t');
+  await vi.waitFor(() => expect(replace).toHaveBeenLastCalledWith('/'));
 });
 
 it('the first script of the login requests no session', async () => {

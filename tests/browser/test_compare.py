@@ -237,7 +237,7 @@ def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     last = page.get_by_role("region", name="Statistics").get_by_role("row").last
     expect(last).to_contain_text("100 %")
     expect(last).to_contain_text(
-        "no significant difference (p = 0.33); significance is possible from 4 seeds per group"
+        "not decided: 2 seeds cannot reach p < 0.05 in 1 comparison; 4 seeds per group could"
     )
 
     # A second panel, of the same groups.

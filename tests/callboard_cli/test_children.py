@@ -52,7 +52,9 @@ def child(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., ServiceProcess
     """Return a function that starts children with a patience of 10 s; end them afterwards."""
     children_started: list[ServiceProcess] = []
 
-    def start(healthy: Callable[[], bool]) -> ServiceProcess:
+    def start(
+        healthy: Callable[[], bool], on_restart: Callable[[str, str], None] = lambda name, reason: None
+    ) -> ServiceProcess:
         child = ServiceProcess(
             "sleeper",
             SLEEPS,
@@ -60,6 +62,7 @@ def child(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., ServiceProcess
             log_file=tmp_path / "log",
             healthy=healthy,
             unhealthy_timeout_s=10.0,
+            on_restart=on_restart,
         )
         child.start()
         children_started.append(child)
@@ -78,12 +81,14 @@ def _replaced(clock: Clock, child: ServiceProcess, first: int | None) -> bool:
 def test_unhealthy_child_is_restarted_after_its_patience(
     child: Callable[..., ServiceProcess], clock: Clock
 ) -> None:
-    unhealthy = child(lambda: False)
+    restarts: list[tuple[str, str]] = []
+    unhealthy = child(lambda: False, lambda *restart: restarts.append(restart))
     first = unhealthy.pid
     clock.tend(unhealthy, 9)
     assert unhealthy.pid == first
     until(lambda: _replaced(clock, unhealthy, first))
     assert unhealthy.exit_status is None
+    assert restarts == [("sleeper", "it did not respond")]
 
 
 def test_healthy_answer_resets_patience(child: Callable[..., ServiceProcess], clock: Clock) -> None:

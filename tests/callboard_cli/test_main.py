@@ -139,7 +139,9 @@ def test_training_without_its_packages_is_refused_in_one_line(
     assert (result.exit_code, result.stderr) == (1, message)
 
 
-@pytest.mark.parametrize("group", ["", "db", "runs", "sweeps", "studies", "start-sets", "token", "import"])
+@pytest.mark.parametrize(
+    "group", ["", "db", "runs", "experiments", "sweeps", "studies", "start-sets", "token", "import"]
+)
 def test_help_lists_each_command_with_a_whole_sentence(group: str) -> None:
     output = CliRunner().invoke(app, [*group.split(), "--help"], terminal_width=80).output
     _, listed = output.split("Commands:\n")

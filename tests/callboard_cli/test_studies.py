@@ -66,7 +66,10 @@ def test_study_is_run_to_its_end_by_a_worker_and_extended(
     saved = Path(body).with_name("study.zip")
     assert callboard("studies", "export", study_id, "-o", str(saved)).output == f"{saved}\n"
     assert zipfile.is_zipfile(saved)
-    assert callboard("studies", "delete", study_id).exit_code == 0
+    assert f"{study_id} study two methods" in callboard("experiments", "list").output.replace("  ", " ")
+    assert callboard("experiments", "delete", study_id).exit_code == 0
+    missing = callboard("experiments", "show", study_id)
+    assert missing.output == f"callboard: sweep or study {study_id} does not exist or has been deleted\n"
 
 
 def test_item_is_estimated_started_and_stopped(callboard: Callboard) -> None:

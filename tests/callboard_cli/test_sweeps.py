@@ -91,7 +91,8 @@ def test_ranges_random_configurations_and_limits_are_sent(callboard: Callboard) 
     assert (spec["racing"], spec["budget"]["runs"], spec["max_seeds"]) == (None, 3, 2)
     assert spec["space"]["config.learning_rate"]["distribution"] == "log_uniform"
     assert sweep["runs"] == {"queued": 3}
-    stopped = json.loads(callboard("sweeps", "stop", sweep["id"], "--json").output)
+    assert callboard("experiments", "show", sweep["id"]).output.startswith("paac on CartPole-v1: running")
+    stopped = json.loads(callboard("experiments", "stop", sweep["id"], "--json").output)
     assert (stopped["state"], stopped["runs"]) == ("stopped", {"stopped": 3})
     again = callboard("sweeps", "extend", sweep["id"], "--configurations", "5", "--max-runs", "9", "--json")
     extended = json.loads(again.output)

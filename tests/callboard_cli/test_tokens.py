@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from backend.access.auth import repository
 from backend.access.auth import service as auth
-from backend.db import LoginSession
+from backend.db import AuditEntry, LoginSession
 from backend.db.engine import opened, reading, writing
 from callboard_cli.main import app
 
@@ -45,6 +45,9 @@ def test_new_password_ends_the_sessions_of_the_owner_and_if_unset_keeps_password
         assert _set_password(tmp_path, "nine borrowed umbrellas").exit_code == 0
         with reading(engine) as session:
             assert session.scalar(select(func.count()).select_from(LoginSession)) == 0
+            entries = session.scalars(select(AuditEntry)).all()
+            by_command = ("change_password", "callboard password", {"user": "owner"}, None)
+            assert [(row.action, row.path, row.body, row.address) for row in entries] == [by_command] * 2
 
 
 def test_name_of_a_token_that_rest_refuses_is_refused_in_one_line() -> None:

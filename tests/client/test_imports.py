@@ -20,7 +20,8 @@ from typer.testing import CliRunner, Result
 from backend.analysis.metrics import tfevents
 from callboard.errors import Unreachable
 from callboard.imports import following, sending
-from callboard.imports.log import Column, Log
+from callboard.imports import rows as row_files
+from callboard.imports.log import Column, Log, UnreadableLog
 from callboard.imports.rows import TABLE_ENDINGS
 from callboard.imports.sending import Options
 from callboard.imports.tables import ColumnMapping
@@ -348,6 +349,28 @@ def test_tables_are_mapped_and_unmapped_columns_are_named(target: Target, tmp_pa
     [run] = [run for run in target.runs() if run["name"] == "b"]
     assert rows(target, run["id"]) == {"x": [(1, 0.5), (3, 1.5)]}
     assert (run["environment"], run["algorithm"]) == ("unknown", "unknown")
+
+
+def test_lines_texts_and_chunks_are_bounded_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_files, "_MAX_LINE_CHARACTERS", 50)
+    monkeypatch.setattr(row_files, "_MAX_TEXT_CHARACTERS", 10)
+    long, quoted, parquet = (tmp_path / name for name in ("a.csv", "b.csv", "c.parquet"))
+    with gzip.open(long, "wt") as file:
+        file.write("step,x\n1,2\n" + "3" * 100 + "\n")
+    with pytest.raises(UnreadableLog, match="a line of over 50 characters"):
+        list(row_files.read_rows(long).rows)
+    quoted.write_text('step,x\n1,"\n' + "2,3\n" * 100)
+    table = row_files.read_rows(quoted)
+    assert [row["step"] for row in table.rows] == ["1"] + ["2"] * 100
+    columns = {"step": [1] * 100, "name": ["x" * 1_000] * 100, "list": [[1]] * 100, "bytes": [b"x"] * 100}
+    pq.write_table(pa.table(columns), parquet)
+    unread = {"list": None, "bytes": None}
+    assert list(row_files.read_rows(parquet).rows) == [{"step": 1, "name": "x" * 10} | unread] * 100
+    monkeypatch.setattr(row_files, "_MAX_CHUNK_BYTES", 100)
+    with pytest.raises(UnreadableLog, match="in one row group"):
+        list(row_files.read_rows(parquet).rows)
 
 
 def test_unreadable_input_prints_one_line_and_changes_nothing(target: Target, tmp_path: Path) -> None:

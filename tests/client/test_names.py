@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import backend.platform.text
 import callboard
+from backend.db import Run
 from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.groups import group_key
 from callboard.config import flat_config
@@ -151,6 +152,8 @@ FORMULAS = [
     "-",
     "'=1",
     "''@",
+    "\u00a0=1",
+    "\ufe661+1",
     "'a",
     "a=1",
 ]
@@ -158,7 +161,9 @@ FORMULAS = [
 
 @given(st.text() | st.sampled_from(FORMULAS))
 def test_no_cell_of_a_csv_file_is_a_formula_and_each_is_read_as_it_was(text: str) -> None:
-    assert not as_cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
+    signs = ("=", "+", "-", "@", "\t", "\r", "\ufe66", "\uff1d")
+    assert not as_cell(text).startswith(signs)
+    assert not as_cell(text).lstrip(" \u00a0").startswith(signs)
     assert of_cell(as_cell(text)) == text
     assert (as_cell(text), of_cell(text)) == (
         backend.platform.text.as_cell(text),
@@ -281,7 +286,7 @@ def key_of(config: Any, seed: int = 5) -> str:
     flat = flat_config(config)
     body: dict[str, Any] = {"origin": "external", "algorithm": "a", "environment": "e", "seed": seed}
     body |= {"config": flat.config, "config_details": flat.details}
-    return group_key(external_spec(ExternalFields.model_validate(body)))
+    return group_key(Run(spec=external_spec(ExternalFields.model_validate(body))))
 
 
 IN_A_PROCESS = """

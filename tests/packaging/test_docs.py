@@ -27,8 +27,8 @@ from backend.runs.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
-from backend.specs.retention import InstallationPolicy
 from backend.specs.sweep import SweepSpec
+from backend.upkeep.retention.policy import InstallationPolicy
 from callboard_cli.main import app
 
 ROOT = Path(__file__).parents[2]

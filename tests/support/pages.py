@@ -12,6 +12,9 @@ TRUST = httpx.create_ssl_context()
 """Of all clients of services without TLS: each would read the authorities anew, which takes half as long as
 to start a service."""
 
+NONCE = "a-nonce"
+"""Of every login's page."""
+
 _LOGIN_PATHS = ("/api/v1/auth/login", "/api/v1/auth/password")
 
 
@@ -21,19 +24,25 @@ def page_client(url: str, *, verify: ssl.SSLContext = TRUST) -> httpx.Client:
 
 
 def as_page(client: httpx.Client) -> httpx.Client:
-    """Have a client send an `Origin` header, as browsers do, and keep the page's secret of each login."""
+    """Have a client send an `Origin` header, as browsers do, begin logins with a nonce, and keep the page's
+    secret of each login."""
     parts = urlsplit(str(client.base_url))
     client.headers["Origin"] = f"{parts.scheme}://{parts.netloc}"
 
+    def begin(request: httpx.Request) -> None:
+        if request.url.path.endswith(("/login", "/login/oidc")) and request.method == "GET":
+            request.url = request.url.copy_merge_params({"nonce": NONCE})
+
     def keep(answer: httpx.Response) -> None:
         _, _, secret = answer.headers.get("location", "").partition("#page_secret=")
+        secret = secret.partition("&nonce=")[0]
         if answer.is_success and answer.request.url.path in _LOGIN_PATHS:
             answer.read()
             secret = answer.json()["page_secret"]
         if secret:
             client.headers[PAGE_SECRET_HEADER] = secret
 
-    client.event_hooks = {"response": [keep]}
+    client.event_hooks = {"request": [begin], "response": [keep]}
     return client
 
 

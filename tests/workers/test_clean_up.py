@@ -26,10 +26,10 @@ from backend.replays.recordings import service as recordings
 from backend.runs.runs import service as runs
 from backend.specs import events
 from backend.specs.recordings import GameStart
-from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.states import RunState
 from backend.upkeep.retention import repository as retention_rows
 from backend.upkeep.retention import service as retention
+from backend.upkeep.retention.policy import InstallationPolicy, RetentionPolicy
 from tests.support.rows import add_attempt, episode_row, evaluation_row, make_checkpoint, make_run
 from tests.support.waiting import PATIENCE_S, until
 from workers import host_files

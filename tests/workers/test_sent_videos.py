@@ -21,10 +21,10 @@ from backend.replays.videos import repository as video_rows
 from backend.replays.videos import service as videos
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
-from backend.specs.retention import InstallationPolicy
 from backend.upkeep.backup import repository as backup_rows
 from backend.upkeep.retention import repository as retention_rows
 from backend.upkeep.retention import service as retention
+from backend.upkeep.retention.policy import InstallationPolicy
 from backend.upkeep.retention.removals import Policies
 from tests.support.rows import make_run
 from tests.support.waiting import PATIENCE_S

@@ -758,7 +758,7 @@ def test_invalid_spec_fails_run_with_traceback(context: Context, engine: Engine)
     run = fake_run(engine)
     with writing(engine) as session:
         row = session.get_one(Run, run.id)
-        row.spec = row.spec | {"algorithm": "forgotten"}
+        row.spec = row.spec | {"config": row.spec["config"] | {"forgotten": 1}}
     _supervise(context, engine).join(PATIENCE_S)
     row = run_row(engine, run.id)
     assert row.state == "failed"

@@ -1,4 +1,4 @@
-"""Records every request that changes something, and every login, in the audit trail."""
+"""Records every request that changes something, every login, and what commands change, in the audit trail."""
 
 import json
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.access.audit import repository
+from backend.db.base import new_id
 from backend.platform.errors import SECRET_FIELDS
 from backend.platform.principals import Principal
 
@@ -63,6 +64,21 @@ def record_login(
     """
     body = {name: _bounded(name, value) for name, value in (details or {}).items()}
     _add(session, origin, action, actor_id, actor_name, body)
+
+
+def record_command(
+    session: Session, command: str, action: str, details: Mapping[str, str] | None = None
+) -> None:
+    """Record what a command has changed on this machine, where nobody is asked for a login.
+
+    Args:
+        session: a writing session.
+        command: the command, such as `callboard token create`.
+        action: what happened.
+        details: what it was done with, without secrets.
+    """
+    body = {name: _bounded(name, value) for name, value in (details or {}).items()}
+    _add(session, Origin(new_id(), command, None), action, None, None, body)
 
 
 def _add(

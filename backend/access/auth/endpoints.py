@@ -56,6 +56,10 @@ log = structlog.get_logger(__name__)
 router = ResourceRouter(prefix="/auth", tags=["auth"], route_class=WritingRoute)
 link_router = APIRouter(include_in_schema=False)
 
+PageNonce = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""A random value of the page that begins a login, which comes back with the page's secret. The page believes
+no other address: anybody may write a secret of theirs into one."""
+
 SessionId = Annotated[str, Path(pattern=ULID, description="Id of the session.")]
 
 
@@ -184,10 +188,14 @@ def log_out(request: Request, response: Response, principal: Viewer, session: Wr
 
 @link_router.get("/login", response_class=RedirectResponse)
 def use_login_link(
-    request: Request, state: AppStateDep, token: Annotated[str | None, Query(max_length=200)] = None
+    request: Request,
+    state: AppStateDep,
+    token: Annotated[str | None, Query(max_length=200)] = None,
+    nonce: PageNonce = None,
 ) -> Response:
-    """Log in by the one-time link that `callboard up` prints, and redirect to the first page."""
-    if token is None:
+    """Log in by the one-time link that `callboard up` prints, and redirect to the first page. Without a nonce
+    the answer is the page, which adds one."""
+    if token is None or nonce is None:
         return frontend.page(request)
     address = address_of(request)
     with reading(state.db_engine) as session:
@@ -203,16 +211,16 @@ def use_login_link(
                 )
         if new_login is not None:
             log.info("login.succeeded", method="link", user=user.name, address=address)
-            answer = RedirectResponse(page_address("/", new_login[1]), 303)
+            answer = RedirectResponse(page_address("/", new_login[1], nonce), 303)
             set_session_cookie(request, answer, new_login[1])
             return answer
     log.warning("login.failed", method="link", user=user.name if user else None, address=address)
     return RedirectResponse("/?login=expired", 303)
 
 
-def page_address(path: str, opened: SessionSecrets) -> str:
+def page_address(path: str, opened: SessionSecrets, nonce: str) -> str:
     """The address of a page with its secret in the fragment, which a browser keeps to itself."""
-    return f"{path}#page_secret={opened.page}"
+    return f"{path}#page_secret={opened.page}&nonce={nonce}"
 
 
 def _new_session(principal: Principal, opened: SessionSecrets) -> NewSession:

@@ -31,7 +31,8 @@ def compare_runs(
     at: Annotated[
         At,
         Query(
-            description="At the last step where all runs of an environment have a score, or at their ends."
+            description="At the last step where all runs of an environment that have not failed, been lost "
+            "or been stopped have a score, or at their ends."
         ),
     ] = "common",
     threshold: Annotated[
@@ -46,10 +47,24 @@ def compare_runs(
         Text | None,
         Query(max_length=50, description="Protocol of the evaluations; default: that of each group."),
     ] = None,
+    baseline: Annotated[
+        Text | None,
+        Query(
+            max_length=50,
+            description="Id of the group with which the others of its environment are compared; default, and "
+            "in other environments: the first.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Literal["baseline", "all"],
+        Query(
+            description="Compare each group with the baseline, or all pairs: p-values are corrected for it."
+        ),
+    ] = "baseline",
 ) -> Comparison:
     """Groups of runs compared: interquartile means, medians, times to a threshold, probabilities of
     improvement, and whether a difference is significant."""
-    return service.compare(session, run, score, at, threshold, protocol)
+    return service.compare(session, run, score, at, threshold, protocol, baseline, all_pairs=pairs == "all")
 
 
 @router.get("/groups")

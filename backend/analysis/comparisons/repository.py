@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from backend.db import Run
@@ -10,6 +10,7 @@ from backend.runs.runs.conditions import condition
 from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import Brief
 
+_MAX_ALIKE = 2_000
 _COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
 
 
@@ -18,3 +19,18 @@ def briefs(session: Session, node: Node) -> Sequence[Brief]:
     specification."""
     query = select(*_COLUMNS).where(condition(node)).order_by(Run.id.desc())
     return [Brief._make((*row, None)) for row in session.execute(query)]
+
+
+def alike(session: Session, runs: Sequence[Run]) -> Sequence[Brief]:
+    """Every run of an algorithm, environment and group that one of these has, latest first, as `briefs`;
+    without archived runs and the demo run."""
+    kinds = {(run.algorithm, run.environment, run.group) for run in runs}
+    of_kind = [
+        and_(
+            Run.algorithm == algorithm, Run.environment == environment, Run.group.is_not_distinct_from(group)
+        )
+        for algorithm, environment, group in sorted(kinds, key=str)
+    ]
+    query = select(*_COLUMNS).where(or_(*of_kind), Run.archived.is_(False), Run.demo.is_(False))
+    rows = session.execute(query.order_by(Run.id.desc()).limit(_MAX_ALIKE))
+    return [Brief._make((*row, None)) for row in rows]

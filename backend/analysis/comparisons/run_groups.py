@@ -21,16 +21,18 @@ from backend.runs.runs.groups import (
     Brief,
     compute_once,
     group_names,
+    is_early,
     json_number,
     keys_of,
     significant_digits,
     surplus_runs,
+    unbroken,
 )
 from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import quoted
-from backend.specs.states import RunState
+from backend.specs.states import BROKEN_OFF, RunState
 from backend.statistics.estimates import median
 
 _SHOWN_RUNS = 100
@@ -112,6 +114,12 @@ def _sorted(
         lineages = lineage_roots(session, (run for _, runs in groups for run in runs))
         rows = [_group(session, key, "", runs, lineages) for key, runs in groups]
         values = [row.score.value if field == "score" else getattr(row, field) for row in rows]
+        if field == "score":
+            # A configuration with failed seeds stands below: its score is that of the survivors.
+            below = [(row.n_broken_off > 0) != descending for row in rows]
+            values = [
+                None if value is None else (last, value) for value, last in zip(values, below, strict=True)
+            ]
     with_value = [pair for pair in zip(values, groups, strict=True) if pair[0] is not None]
     without = [group for value, group in zip(values, groups, strict=True) if value is None]
     with_value.sort(key=lambda pair: pair[0], reverse=descending)
@@ -157,7 +165,8 @@ def _keys(
 def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) -> dict[str, Any]:
     """The value of a setting in each run's spec, by id; None for a run without it."""
 
-    def value_in(value: Any) -> Any:
+    def value_in(run: Brief) -> Any:
+        value: Any = run.spec
         for key in setting.path:
             value = value.get(key) if isinstance(value, dict) else None
         return value
@@ -211,10 +220,12 @@ def _group(
     algorithms = {run.algorithm for run in runs}
     environments = {run.environment for run in runs}
     one_environment = len(environments) == 1
-    surplus = surplus_runs(runs, lineages, keys=partial(keys_of, specs=specs_of(session)))
-    scores = [
-        run.score for run in runs if run.score is not None and run.id not in surplus and one_environment
-    ]
+    whole = unbroken(runs)
+    scored = {run.id for run in runs if run.score is not None and run.id in whole and not is_early(run)}
+    keys = partial(keys_of, specs=specs_of(session))
+    surplus = surplus_runs(runs, lineages, scored, keys)
+    samples = [run for run in runs if run.id in scored and run.id not in surplus and one_environment]
+    scores = [run.score for run in samples]
     bests = [run.best_return for run in runs if run.best_return is not None and one_environment]
     return RunGroup(
         key=key,
@@ -225,6 +236,7 @@ def _group(
         states=dict(Counter(_state(run) for run in runs)),
         runs=[run.id for run in runs[:_SHOWN_RUNS]],
         n_scored=len(scores),
+        n_broken_off=sum(_state(run) in BROKEN_OFF for run in runs if run.id not in surplus),
         score=EstimateOut.of(median(np.array(scores))) if scores else EstimateOut.point(None),
         best_return=max(bests, default=None),
         agent_steps=sum(run.agent_steps for run in runs if run.step_unit == "agent_steps"),

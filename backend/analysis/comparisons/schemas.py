@@ -12,6 +12,9 @@ from callboard.known_tags import RunUnit
 
 Score = Literal["training", "evaluation"]
 At = Literal["common", "end"]
+LeftOut = Literal["repeated", "broke_off", "early"]
+"""repeated: another run with the same randomness counts. broke_off: it failed, was lost or was stopped before
+the step at which it is compared. early: its score is that of the first, short episodes."""
 GroupSort = Literal[
     "name", "n", "score", "best_return", "agent_steps", "created_at",
     "-name", "-n", "-score", "-best_return", "-agent_steps", "-created_at",
@@ -49,8 +52,15 @@ class RunScore(Schema):
     score: Number = Field(examples=[17.4])
     """Score of the run; null if it has none at or before `at_agent_steps`."""
     counted: bool
-    """Whether it is a sample of its own: false if another run of its lineage counts (a run, its forks and
-    theirs are one sample), or another of its seed by a deterministic method."""
+    """Whether it is a sample of its group."""
+    left_out: LeftOut | None
+    """Why it is none, if it has a score: `repeated`: another run of its lineage counts (a run, its forks and
+    theirs are one sample), or another of its seed by a deterministic method; `broke_off`: it failed, was lost
+    or was stopped before the step at which it is compared; `early`: its score is that of the first, short
+    episodes, for most agent steps are those of episodes that had not ended."""
+    depends_on: list[Id]
+    """Other runs that this depends on: the one that sets `at_agent_steps`, and the one that counts in its
+    place."""
     agent_steps_to_threshold: Number
     """Agent steps at which the run first reached the threshold; null if it did not, without a
     threshold, or if its steps are not agent steps."""
@@ -85,6 +95,18 @@ class GroupStatistics(Schema):
     """Score of each run of the group."""
     n: int
     """Number of counted runs with a score."""
+    n_finished: int
+    """Number of its runs that have finished, repeated ones excepted."""
+    n_broken_off: int
+    """Number of its runs that failed, were lost or were stopped, repeated ones excepted: with any, the group
+    stands below those whose runs have all finished."""
+    others: list[Id]
+    """Further runs of the same config that are not among the requested ones; at most 100."""
+    are_best: bool
+    """Whether every run here has a higher score than all `others`: they look chosen by score, and a test
+    takes them for a sample."""
+    depends_on: list[Id]
+    """Runs of other groups that any of this depends on: the one that sets `at_agent_steps`, and `others`."""
     iqm: EstimateOut | None
     """Interquartile mean of the scores, without an interval; null if no run has one."""
     median: EstimateOut | None
@@ -120,6 +142,25 @@ class Improvement(Schema):
     significant."""
     seeds_to_differ: int | None
     """Runs a side from which a difference could be significant; null if the runs at hand are enough."""
+    depends_on: list[Id]
+    """Runs of neither group that this depends on: those of the other `improvements`, by whose number and
+    p-values `p_adjusted` is corrected, and the one that sets `at_agent_steps`."""
+
+
+class Length(Schema):
+    """Where the runs of one environment are compared, and why there."""
+
+    environment: str
+    """Environment of the runs."""
+    at_agent_steps: int
+    """The last score of the run that got least far. Runs that failed, were lost or were stopped do not
+    count, unless all did."""
+    run: Id
+    """That run."""
+    median_agent_steps: int
+    """Median of the last scores of all runs that count here."""
+    groups: list[str]
+    """Ids of the groups that are compared there."""
 
 
 class Comparison(Schema):
@@ -135,12 +176,18 @@ class Comparison(Schema):
     """Threshold of the request; null without one."""
     method: str
     """How intervals and p-values were computed."""
+    lengths: list[Length]
+    """One for each environment; empty if each run is compared at its own end."""
+    baselines: list[str]
+    """Ids of the groups that all others of their environments are compared with: the requested one, else the
+    first; empty if all pairs are compared."""
     protocols: list[str]
     """Protocols under which any of the runs has been evaluated; empty for training scores."""
     groups: list[GroupStatistics]
     """One entry for each group of runs."""
     improvements: list[Improvement]
-    """One per pair of groups with at least two scores in the same environment; `a` has the higher IQM."""
+    """One per group and its baseline, or per pair, with at least two scores each in the same environment; `a`
+    has the higher IQM."""
 
 
 class RunGroup(Schema):
@@ -162,7 +209,11 @@ class RunGroup(Schema):
     runs: list[str]
     """Ids of its runs, latest first; at most 100."""
     n_scored: int
-    """Number of runs with a score that are samples of their own, as in `GET /comparisons`."""
+    """Number of runs with a score that are samples of their own, as in `GET /comparisons`: without those that
+    broke off, and without early scores."""
+    n_broken_off: int
+    """Number of runs that failed, were lost or were stopped: with any, a list sorted by score has the group
+    after those whose runs have all finished."""
     score: EstimateOut
     """Median of the scores with its 95 % interval (from 5 scores on); null across environments."""
     best_return: Number = Field(examples=[21.0])

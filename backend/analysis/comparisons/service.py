@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.orm import Session
 
+from backend.analysis.comparisons import repository
 from backend.analysis.comparisons.schemas import (
     At,
     Comparison,
     EstimateOut,
     GroupStatistics,
     Improvement,
+    LeftOut,
+    Length,
     RunScore,
     Score,
 )
@@ -31,15 +34,19 @@ from backend.analysis.metrics.repository import ChunkInfo
 from backend.db import Evaluation, Run
 from backend.runs.evaluations import repository as evaluations
 from backend.runs.runs.groups import (
+    Brief,
     evaluation_key,
     group_key,
     group_names,
+    keys_of,
     own_protocol,
     surplus_runs,
     training_key,
+    unbroken,
 )
-from backend.runs.runs.repository import lineage_roots
+from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.run_fields import EXTERNAL
+from backend.specs.states import BROKEN_OFF, RunState
 from backend.statistics.estimates import (
     INTERVAL_NAME,
     interquartile_mean,
@@ -53,6 +60,7 @@ from backend.statistics.permutation import (
     permutation_p_value,
     seeds_to_differ,
 )
+from backend.statistics.sources import Decided, depends_on, least
 from callboard.known_tags import is_per_episode
 
 METHOD = (
@@ -62,6 +70,7 @@ METHOD = (
 )
 
 _COLUMNS = ("agent_steps", "wall_time_s", "value")
+_MAX_OTHERS = 100
 
 
 def compare(
@@ -71,6 +80,9 @@ def compare(
     at: At,
     threshold: float | None,
     protocol: str | None = None,
+    baseline: str | None = None,
+    *,
+    all_pairs: bool = False,
 ) -> Comparison:
     """Scores of groups with intervals, and which group is better.
 
@@ -79,9 +91,13 @@ def compare(
         run_ids: the runs.
         score: whether scores are measured by training episodes, or by evaluations.
         at: `common`: all runs of an environment at the same agent steps, those of the last score of the
-            counted run whose last score comes first; `end`: each run at its own last score.
+            counted run whose last score comes first, of those that have not broken off; `end`: each run at
+            its own last score.
         threshold: a score; the result has the time at which it is first reached.
         protocol: protocol of the evaluations; by default each group's own.
+        baseline: the group with which the others of its environment are compared; elsewhere, and by default,
+            the first.
+        all_pairs: compare each with each in place of this.
 
     Raises:
         NotFound: there is no such run.
@@ -89,7 +105,7 @@ def compare(
     runs = metrics_service.find_runs(session, run_ids)
     members: dict[str, list[Run]] = {}
     for run in runs.values():
-        members.setdefault(group_key(run.spec), []).append(run)
+        members.setdefault(group_key(run), []).append(run)
     if score == "training":
         measured = _measure_training(session, runs, members)
     else:
@@ -97,21 +113,49 @@ def compare(
 
     # At which agent steps of each run its score is taken.
     lineages = lineage_roots(session, runs.values())
+    ends: Mapping[str, Mapping[str, int]] = {}
     if at == "common":
-        ends = _common_ends(measured, surplus_runs(runs.values(), lineages, measured.furthest))
+        ends = _ends(runs, measured, surplus_runs(runs.values(), lineages, measured.furthest))
+        common = {environment: least(own) for environment, own in ends.items()}
         # 0 in an environment in which no run that counts has a score.
-        taken_at = {run_id: ends.get(environment, 0) for run_id, environment in measured.environments.items()}
+        lengths = {
+            run_id: common.get(environment, Decided(0))
+            for run_id, environment in measured.environments.items()
+        }
+        left_out = {
+            run_id: Decided[LeftOut]("broke_off", lengths[run_id].by)
+            for run_id, end in measured.furthest.items()
+            if end < lengths[run_id].value
+        }
     else:
-        taken_at = {run_id: measured.furthest.get(run_id, 0) for run_id in runs}
+        lengths = {run_id: Decided(measured.furthest.get(run_id, 0)) for run_id in runs}
+        left_out = {
+            run_id: Decided[LeftOut]("broke_off", frozenset(whole))
+            for group_runs in members.values()
+            for whole in [unbroken(group_runs)]
+            for run_id in {run.id for run in group_runs} - whole
+        }
+    taken_at = {run_id: length.value for run_id, length in lengths.items()}
     # The threshold may be reached anywhere.
     histories = measured.read(taken_at if threshold is None else None)
     scores = {run_id: history.score_at(taken_at[run_id]) for run_id, history in histories.items()}
+    if score == "training":
+        left_out |= {
+            run_id: Decided[LeftOut]("early", lengths[run_id].by)
+            for run_id, run in runs.items()
+            if 0 < taken_at[run_id] <= run.early_agent_steps
+        }
 
     # Which runs count is decided again by the scores that were taken: a fork has none before its first agent
     # step, and there its parent counts in its place.
-    scored = {run_id for run_id, value in scores.items() if value is not None}
-    results = _Results(histories, scores, surplus_runs(runs.values(), lineages, scored))
+    scored = {run_id for run_id, value in scores.items() if value is not None and run_id not in left_out}
+    surplus = surplus_runs(runs.values(), lineages, scored)
+    left_out |= {
+        run_id: Decided[LeftOut]("repeated", frozenset({other})) for run_id, other in surplus.items()
+    }
+    results = _Results(histories, scores, left_out, lengths)
 
+    others = _others(session, members)
     names = group_names([group_runs[0] for group_runs in members.values()])
     groups = [
         _group(
@@ -122,18 +166,31 @@ def compare(
             results,
             taken_at[group_runs[0].id] if at == "common" else None,
             threshold,
+            others[key],
         )
         for (key, group_runs), name in zip(members.items(), names, strict=True)
     ]
     environment_of = {key: measured.environments[group_runs[0].id] for key, group_runs in members.items()}
+    baselines = {} if all_pairs else _baselines(groups, environment_of, baseline)
     return Comparison(
         score=score,
         at=at,
         threshold=threshold,
         method=METHOD,
+        lengths=[
+            Length(
+                environment=runs[next(iter(own))].environment,
+                at_agent_steps=common[environment].value,
+                run=next(iter(common[environment].by)),
+                median_agent_steps=int(np.median([*own.values()])),
+                groups=[key for key in members if environment_of[key] == environment],
+            )
+            for environment, own in ends.items()
+        ],
+        baselines=[*baselines.values()],
         protocols=measured.every_protocol,
         groups=groups,
-        improvements=_improvements(groups, environment_of),
+        improvements=_improvements(groups, environment_of, baselines, lengths),
     )
 
 
@@ -193,14 +250,46 @@ def _measure_evaluations(
     )
 
 
-def _common_ends(measured: _Measured, surplus: Collection[str]) -> dict[str, int]:
-    """For each environment, the least agent steps of a counted run's last return or evaluation."""
-    ends: dict[str, int] = {}
+def _ends(
+    runs: Mapping[str, Run], measured: _Measured, surplus: Collection[str]
+) -> dict[str, dict[str, int]]:
+    """For each environment, by run the agent steps of its last return or evaluation: of the counted runs that
+    have not broken off, or of all if every one has."""
+    ends: dict[str, dict[str, int]] = {}
     for run_id, end in measured.furthest.items():
         if run_id not in surplus:
-            environment = measured.environments[run_id]
-            ends[environment] = min(end, ends.get(environment, end))
+            ends.setdefault(measured.environments[run_id], {})[run_id] = end
+    for own in ends.values():
+        for run_id in own.keys() - unbroken([runs[run_id] for run_id in own]):
+            del own[run_id]
     return ends
+
+
+def _others(session: Session, members: Mapping[str, Sequence[Run]]) -> dict[str, list[Brief]]:
+    """By group, the further runs of its config that are not compared; archived and demo runs excepted."""
+    compared = {run.id for group_runs in members.values() for run in group_runs}
+    candidates = [
+        brief
+        for brief in repository.alike(session, [group_runs[0] for group_runs in members.values()])
+        if brief.id not in compared
+    ]
+    keys = keys_of(candidates, specs_of(session))
+    others: dict[str, list[Brief]] = {key: [] for key in members}
+    for brief in candidates:
+        if keys[brief.id] in others:
+            others[keys[brief.id]].append(brief)
+    return others
+
+
+def _baselines(
+    groups: Sequence[GroupStatistics], environments: Mapping[str, str], baseline: str | None
+) -> dict[str, str]:
+    """By environment, the group with which the others are compared: the wanted one, else the first."""
+    baselines: dict[str, str] = {}
+    for group in groups:
+        if group.id == baseline or (group.n > 1 and environments[group.id] not in baselines):
+            baselines[environments[group.id]] = group.id
+    return baselines
 
 
 def _episodes(session: Session, runs: Mapping[str, Run]) -> tuple[dict[str, list[ChunkInfo]], set[str]]:
@@ -274,8 +363,10 @@ class _Results(NamedTuple):
     histories: Mapping[str, ScoreHistory]
     scores: Mapping[str, float | None]
     """Run -> its score where runs are compared."""
-    surplus: Collection[str]
-    """Runs that do not count, since another one has the same randomness."""
+    left_out: Mapping[str, Decided[LeftOut]]
+    """Runs that do not count, with the reason."""
+    lengths: Mapping[str, Decided[int]]
+    """Run -> the agent steps where it is compared."""
 
 
 def _group(
@@ -286,20 +377,26 @@ def _group(
     results: _Results,
     at: int | None,
     threshold: float | None,
+    others: Sequence[Brief],
 ) -> GroupStatistics:
-    """The statistics of a group: over its runs that count, though all are listed."""
-    histories, scores, surplus = results
+    """The statistics of a group: over its runs that count, though all are listed. A run that has not reached
+    the threshold counts there even if it broke off."""
+    histories, scores, left_out, lengths = results
+    ids = [run.id for run in runs]
+    repeated = {run_id for run_id, reason in left_out.items() if reason.value == "repeated"}
+    samples = [run for run in runs if run.id not in repeated]
     has_threshold = threshold is not None
     bound = np.inf if threshold is None else threshold
     # Of each run, agent steps and training time at which it first reached the threshold.
     reached = np.array([histories[run.id].reached(bound) for run in runs])
     if runs[0].step_unit != "agent_steps":
         reached[:, 0] = np.inf  # not known
-    is_counted = np.array([run.id not in surplus for run in runs])
+    is_counted = np.array([run.id not in repeated for run in runs])
     reached_by_counted = reached[is_counted]
     counted_scores = np.array(
-        [score for run in runs if run.id not in surplus and (score := scores[run.id]) is not None]
+        [score for run in runs if run.id not in left_out and (score := scores[run.id]) is not None]
     )
+    known_others = [other.score for other in others if other.score is not None]
     return GroupStatistics(
         id=key,
         name=name,
@@ -314,13 +411,24 @@ def _group(
                 run=run.id,
                 seed=run.seed,
                 score=scores[run.id],
-                counted=run.id not in surplus,
+                counted=run.id not in left_out,
+                left_out=reason.value if reason else None,
+                depends_on=depends_on([run.id], lengths[run.id], reason or Decided(None)),
                 agent_steps_to_threshold=agent_steps,
                 wall_time_s_to_threshold=wall_time_s,
             )
             for run, (agent_steps, wall_time_s) in zip(runs, reached, strict=True)
+            for reason in [left_out.get(run.id)]
         ],
         n=len(counted_scores),
+        n_finished=sum(run.state == RunState.FINISHED for run in samples),
+        n_broken_off=sum(run.state in BROKEN_OFF for run in samples),
+        others=[other.id for other in others[:_MAX_OTHERS]],
+        are_best=bool(known_others)
+        and all(run.score is not None and run.score > max(known_others) for run in samples),
+        depends_on=depends_on(
+            ids, lengths[runs[0].id], Decided(None, frozenset(other.id for other in others[:_MAX_OTHERS]))
+        ),
         iqm=EstimateOut.point(interquartile_mean(counted_scores)) if len(counted_scores) else None,
         median=EstimateOut.of(median(counted_scores)) if len(counted_scores) else None,
         n_reached=int(np.isfinite(reached_by_counted[:, 1]).sum()),
@@ -329,7 +437,13 @@ def _group(
     )
 
 
-def _improvements(groups: Sequence[GroupStatistics], environments: Mapping[str, str]) -> list[Improvement]:
+def _improvements(
+    groups: Sequence[GroupStatistics],
+    environments: Mapping[str, str],
+    baselines: Mapping[str, str],
+    lengths: Mapping[str, Decided[int]],
+) -> list[Improvement]:
+    """How groups differ from their baselines, or each from each without any."""
     scores = {
         group.id: np.array([run.score for run in group.runs if run.counted and run.score is not None])
         for group in groups
@@ -338,11 +452,19 @@ def _improvements(groups: Sequence[GroupStatistics], environments: Mapping[str, 
         (group for group in groups if group.n > 1 and group.iqm is not None),
         key=lambda group: -(group.iqm.value or 0.0) if group.iqm else 0.0,
     )
-    pairs = [(a, b) for a, b in combinations(ranked, 2) if environments[a.id] == environments[b.id]]
+    pairs = [
+        (a, b)
+        for a, b in combinations(ranked, 2)
+        if environments[a.id] == environments[b.id]
+        and (not baselines or baselines[environments[a.id]] in (a.id, b.id))
+    ]
+    # Holm's correction makes each p-value depend on all.
+    family = Decided(None, frozenset(run.run for pair in pairs for group in pair for run in group.runs))
     p_values = [permutation_p_value(scores[a.id], scores[b.id]) for a, b in pairs]
     improvements = []
     for (a, b), p_value, p_adjusted in zip(pairs, p_values, holm(p_values), strict=True):
         probability = probability_of_improvement(scores[a.id], scores[b.id])
+        own = [run.run for run in (*a.runs, *b.runs)]
         better = None if p_adjusted >= SIGNIFICANCE else a.id if probability > 0.5 else b.id
         improvements.append(
             Improvement(
@@ -354,6 +476,7 @@ def _improvements(groups: Sequence[GroupStatistics], environments: Mapping[str, 
                 p_adjusted=p_adjusted,
                 better=better,
                 seeds_to_differ=None if better else seeds_to_differ(a.n, b.n, len(pairs)),
+                depends_on=depends_on(own, family, lengths[own[0]]),
             )
         )
     return improvements

@@ -10,7 +10,7 @@ from backend.analysis.figures.gaps import hatched
 from backend.analysis.figures.theme import MINUS
 
 MAX_PAIRS = 6
-"""Groups that are compared with the best one."""
+"""Groups of which the difference from the baseline is stated."""
 
 
 def caption(figure: Figure, comparison: Comparison | None = None) -> str:
@@ -65,31 +65,61 @@ def _with_n(label: str, alike: Sequence[DrawnSeries]) -> tuple[str, str]:
 
 
 def _tests(comparison: Comparison) -> list[str]:
-    """How the group with the highest interquartile mean differs from the other groups, in sentences."""
+    """How the other groups differ from the first baseline, in sentences; with the runs that set the length,
+    broke off or look chosen by score."""
     names = {group.id: group for group in comparison.groups}
-    pairs = [pair for pair in comparison.improvements if pair.a == comparison.improvements[0].a]
+    if not comparison.baselines:
+        return []
+    pairs = [pair for pair in comparison.improvements if comparison.baselines[0] in (pair.a, pair.b)]
     if not pairs:
         return []
-    best = names[pairs[0].a]
-    at = "at the last step of each run" if best.at_agent_steps is None else f"at {best.at_agent_steps:,}"
-    if best.at_agent_steps is not None:
-        at += " iterations" if best.step_unit == "iterations" else " agent steps"
+    baseline = names[comparison.baselines[0]]
+    at = "at the last step of each run"
+    if baseline.at_agent_steps is not None:
+        unit = "iterations" if baseline.step_unit == "iterations" else "agent steps"
+        at = f"at {baseline.at_agent_steps:,} {unit}"
     scores = (
         "mean of the last 100 training returns" if comparison.score == "training" else "latest evaluation"
     )
-    results = [f"against {names[pair.b].name} {_result(pair)}" for pair in pairs[:MAX_PAIRS]]
+    others = [pair.b if pair.a == baseline.id else pair.a for pair in pairs]
+    results = [
+        f"{names[other].name} {_result(pair, other)}"
+        for other, pair in zip(others[:MAX_PAIRS], pairs, strict=False)
+    ]
     further = [f"and {len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
     n = len(comparison.improvements)
     holm = f", p-values by Holm’s method for {n} comparisons" if n > 1 else ""
+    shown = [names[other] for other in (baseline.id, *others)]
+    broken = [
+        f"{group.name}: {group.n_finished} of {group.n_finished + group.n_broken_off} runs finished"
+        for group in shown
+        if group.n_broken_off
+    ]
+    best = [group.name for group in shown if group.are_best]
     return [
-        f"Scores ({scores}) {at}: {best.name} {', '.join(results + further)}",
+        f"Scores ({scores}) {at}, against {baseline.name}: {'; '.join(results + further)}",
+        *(["; ".join(broken)] if broken else []),
+        *([f"Chosen by score from more runs: {'; '.join(best)}"] if best else []),
         f"{comparison.method}{holm}",
     ]
 
 
-def _result(pair: Improvement) -> str:
+def _result(pair: Improvement, other: str) -> str:
+    """The difference of the other group from the baseline, and the p-value."""
+    given = pair.difference
+    difference = (
+        given
+        if other == pair.a
+        else EstimateOut(value=_negative(given.value), low=_negative(given.high), high=_negative(given.low))
+    )
     p = "p < 0.001" if pair.p_adjusted < 0.001 else f"p = {pair.p_adjusted:.2g}"
-    return f"{_estimate(pair.difference)} ({p})"
+    if pair.seeds_to_differ is not None:
+        p += f", not decided: significance is possible from {pair.seeds_to_differ} seeds a group"
+    return f"{_estimate(difference)} ({p})"
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
 
 
 def _estimate(estimate: EstimateOut) -> str:

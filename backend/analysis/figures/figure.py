@@ -69,8 +69,9 @@ class Figure:
     """Buckets, or grid points, that are drawn of them."""
     bands: list[str] = field(default_factory=list)
     """What is drawn around the lines, or instead of the centres of groups."""
-    scale: float | None = None
-    """Width of the window or time constant of the smoothing over x; None without one."""
+    scales: list[float] = field(default_factory=list)
+    """Width of the window or time constant of the smoothing over x: one if it is that of all runs, else one
+    for each; empty without any."""
 
     def add_scatter(self, **properties: Any) -> None:
         """Add a trace of type scatter; properties that are None are left out."""
@@ -129,7 +130,7 @@ class Figure:
         if self.layout:
             document |= {"layout": self.layout, "x": self.x}
         counts = {"n_total": self.n_total, "n_shown": self.n_shown}
-        return document | counts | {"bands": self.bands, "scale": self.scale}
+        return document | counts | {"bands": self.bands, "scales": self.scales}
 
     def to_html(self) -> str:
         """A page that shows it without a network."""

@@ -32,9 +32,9 @@ class FigureOut(Schema):
     """Their buckets before any are merged, or grid points."""
     bands: list[str] = Field(default=[])
     """What is drawn around the lines, or instead of the centres of groups."""
-    scale: float | None = Field(default=None, examples=[10_000])
-    """Width of the window or time constant of the smoothing over x; null without one. Send it as `had_scale`
-    with `since_revision`."""
+    scales: list[float] = Field(default=[], examples=[[10_000]])
+    """Width of the window or time constant of the smoothing over x: one if it is that of all runs, else one
+    for each; empty without any. Send them as `had_scale` with `since_revision`."""
 
 
 class FiguresOut(Schema):

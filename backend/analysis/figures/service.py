@@ -30,7 +30,7 @@ from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curv
 from backend.analysis.figures.theme import in_panel, plain_text
 from backend.analysis.metrics import service as metrics
 from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scale
+from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scales
 from backend.analysis.metrics.chunks import Columns
 from backend.analysis.metrics.grouping import Spread
 from backend.analysis.metrics.run_axes import locator
@@ -49,6 +49,7 @@ from backend.runs.runs import service as runs
 from backend.runs.runs.fields import setting_title
 from backend.runs.runs.groups import (
     group_key,
+    is_early,
     is_measured_as_published,
     names_and_differences,
     own_protocol,
@@ -203,7 +204,7 @@ class _Drawing:
         self._drawn = {
             id_: run for id_, run in self.found.items() if request.environment in (None, run.environment)
         }
-        axes = with_scale(session, request.axes, self._drawn.values())
+        axes = with_scales(session, request.axes, self.found.values())
         self.since = metrics.revisions_had(request.since, request.runs, self.found, request.axes, axes)
         self._request = request = replace(request, axes=axes)
         self.chosen = self._choose()
@@ -235,9 +236,8 @@ class _Drawing:
             draw(name, rows, [] if name.kind == "seed_curve" else self._lines(name, rows, read))
             for name, rows in zip(names, self.chosen, strict=True)
         ]
-        axes = self._request.axes
         for figure in figures:
-            figure.scale = axes.scale if axes.smoothing != "points" else None
+            figure.scales = self._request.axes.scales
         return figures
 
     def _choose(self) -> list[list[Series]]:
@@ -420,11 +420,11 @@ class _Drawing:
         request, runs_by_id = self._request, self.found
         firsts: dict[str, Run] = {}
         for run in runs_by_id.values():
-            firsts.setdefault(group_key(run.spec), run)
+            firsts.setdefault(group_key(run), run)
         labels = dict(zip(firsts, names_and_differences(list(firsts.values())), strict=True))
         groups = []
         for members in metrics.seed_groups(self._session, series, runs_by_id):
-            key, source = group_key(runs_by_id[members[0].run_id].spec), members[0].source
+            key, source = group_key(runs_by_id[members[0].run_id]), members[0].source
             curve = group_curve(self._session, members, request.axes, request.spread, self.since)
             groups.append(
                 SeedGroup(
@@ -494,7 +494,7 @@ def run_styles(run_ids: Iterable[str], wanted: WantedStyles) -> dict[str, int]:
 
 def styles_by_group(runs_by_id: Mapping[str, Run], wanted: WantedStyles) -> dict[str, int]:
     """For each run of a view the style of its group, as `seed_curve` gives it."""
-    groups = {id_: group_key(run.spec) for id_, run in runs_by_id.items()}
+    groups = {id_: group_key(run) for id_, run in runs_by_id.items()}
     styles = distinct_styles(groups.values(), wanted.of_groups)
     return {id_: styles[group] for id_, group in groups.items()}
 
@@ -527,7 +527,9 @@ def draw_scatter(
         (run, value, subject_key(run))
         for run in runs_by_id.values()
         if (value := setting_value(run, field)) is not None and getattr(run, score) is not None
+        if field.name.rpartition(".")[2] not in run.departures and not (score == "score" and is_early(run))
     ]
+    n_changed = sum(field.name.rpartition(".")[2] in run.departures for run in runs_by_id.values())
     examples = {key: run for run, _, key in shown}
     names = dict(zip(examples, subject_names(list(examples.values())), strict=True))
     dots = [
@@ -544,6 +546,8 @@ def draw_scatter(
     ]
     x = setting_title(setting)
     title = f"{SCORES[score]} by {x}, {subject(runs_by_id.values())}"
+    if n_changed:
+        title += f"; {n_changed} left out that changed it during training"
     return scatter_figure(
         dots,
         x=x,

@@ -71,12 +71,14 @@ class Axes:
     """Weight of the past in [0, 1); 0 for no smoothing. For the smoothing `points`."""
     smoothing: Smoothing = "points"
     scale: float | None = 0.0
-    """For the other kinds of smoothing: time constant or width in units of x; 0 for no smoothing; None for
-    `automatic_scale`, which `with_scale` replaces."""
+    """For the other kinds of smoothing: time constant or width in units of x; 0 for no smoothing; None for a
+    width for each run, which `with_scales` adds."""
     span: tuple[float, float] | None = None
     """The shown range of x; None for all."""
-    scale_had: float | None = None
-    """The automatic scale of the data that the client has."""
+    scales_had: Sequence[float] = ()
+    """The automatic scales of the data that the client has, as `scales`."""
+    scale_by_run: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """By run, the automatic scale."""
 
     @property
     def column(self) -> str:
@@ -86,45 +88,62 @@ class Axes:
     @property
     def smooths(self) -> bool:
         """Whether there is any smoothing."""
-        return (self.smooth if self.smoothing == "points" else self.scale or 0.0) > 0
+        if self.smoothing == "points":
+            return self.smooth > 0
+        return self.scale is None or self.scale > 0
+
+    @property
+    def scales(self) -> list[float]:
+        """The scales of the runs: one if they are equal, else one each; empty without smoothing over x."""
+        if self.smoothing == "points" or not self.smooths:
+            return []
+        scales = list(self.scale_by_run.values()) if self.scale is None else [self.scale]
+        return scales[:1] if len(set(scales)) == 1 else scales
+
+    def scale_of(self, run_id: str) -> float:
+        """The scale of one run."""
+        return self.scale_by_run[run_id] if self.scale is None else self.scale
 
     @property
     def description(self) -> str:
         """The smoothing for a legend; empty for none."""
         if self.smoothing == "points":
             return f"{self.smooth:g}" if self.smooth > 0 else ""
-        if not self.scale:
+        if not self.scales:
             return ""
         unit = X_AXES[self.x].unit
-        width = f"{self.scale:,.0f}" if self.scale >= 1000 else f"{self.scale:g}"
-        return f"over {width} {unit}" + (" (EMA)" if self.smoothing == "ema" else "")
+        widths = [f"{scale:,.0f}" if scale >= 1000 else f"{scale:g}" for scale in sorted({*self.scales})]
+        width = " to ".join(dict.fromkeys((widths[0], widths[-1])))
+        own = ", a twentieth of each run’s length or less" if len(widths) > 1 else ""
+        return f"over {width} {unit}{own}" + (" (EMA)" if self.smoothing == "ema" else "")
 
 
 def automatic_scale(furthest: float) -> float:
-    """The largest of 1, 2 and 5 times a power of ten that is at most a twentieth of `furthest`; 0 if it is 0.
+    """The largest of 1, 2 and 5 times a power of ten that is at most a twentieth of `furthest`, which is how
+    far the run has come; 1 if it is 0.
 
-    Between one fiftieth and one twentieth of the axis, it is narrow beside the axis and contains many
+    Between one fiftieth and one twentieth of the run, it is narrow beside its line and contains many
     episodes. It changes three times while a run becomes ten times as long: each change makes every client
     start from scratch.
     """
     if not furthest > 0:
-        return 0.0
+        return 1.0
     widest = furthest * (1 + 1e-9) / 20
     decade = 10.0 ** math.floor(math.log10(widest))
     return max(factor * decade for factor in (0.5, 1.0, 2.0, 5.0) if factor * decade <= widest)
 
 
-def with_scale(session: Session, axes: Axes, runs: Iterable[Run]) -> Axes:
-    """The same axes with a scale: the given one, or that of the run that got furthest."""
+def with_scales(session: Session, axes: Axes, runs: Iterable[Run]) -> Axes:
+    """The same axes with the automatic scale of each run, unless a scale is given: that of a run depends on
+    its own length, whatever is drawn beside it."""
     if axes.scale is not None:
         return axes
     ordered = list(runs)
     known = conversions(session, [run.id for run in ordered], axes.x)
-    furthest = 0.0
-    for run in ordered:
-        at = np.array([getattr(run, axes.column)])
-        furthest = max(furthest, float(convert(at, known.get(run.id))[0]))
-    return replace(axes, scale=automatic_scale(furthest))
+    reached = {
+        run.id: float(convert(np.array([getattr(run, axes.column)]), known.get(run.id))[0]) for run in ordered
+    }
+    return replace(axes, scale_by_run={run_id: automatic_scale(x) for run_id, x in reached.items()})
 
 
 @dataclass(frozen=True)
@@ -173,6 +192,8 @@ class _Plan:
     """Whether to count what is not finite."""
     mean_value: float
     """Mean of the whole series, 0 without finite values."""
+    scale: float
+    """Of smoothing over x."""
     values: list[ChunkInfo] = field(default_factory=list)
     """Chunks whose values enter the moving average."""
 
@@ -386,6 +407,7 @@ def _plan(
         points=[c for c in read if from_points or not c.closed],
         has_gaps=has_gaps,
         mean_value=series.mean_value or 0.0,
+        scale=0.0 if axes.smoothing == "points" else axes.scale_of(series.run_id),
     )
 
 
@@ -417,7 +439,7 @@ def _chunks_to_average(
     stored = np.array([ranges[c.id] for c in before], "f8")
     lowest, highest = convert(stored[:, 0], conversion), convert(stored[:, 1], conversion)
     is_shown = np.array([c.end_row > start for c in before])
-    reach = (axes.scale or 0.0) * (EMA_REACH if axes.smoothing == "ema" else 1)
+    reach = plan.scale * (EMA_REACH if axes.smoothing == "ema" else 1)
     # The rows must be consecutive, and the buckets whole.
     needed = np.argmax(is_shown | (highest >= lowest[is_shown].min() - reach))
     first_row = before[needed].first_row // size * size
@@ -497,7 +519,7 @@ def _smooth(plan: _Plan, axes: Axes, conversion: Conversion | None, data: _Data,
         smooth = smooth_bucket_ends(values, axes.smooth, *ends)
     else:
         stored_x = np.concatenate([data.values[chunk.id][axes.column] for chunk in plan.values])
-        x, scale = convert(stored_x[until_end], conversion), axes.scale or 0.0
+        x, scale = convert(stored_x[until_end], conversion), plan.scale
         if axes.smoothing == "ema":
             smooth = average_over_x(values, x, scale, *ends)
         else:

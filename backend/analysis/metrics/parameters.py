@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
+from pydantic import Field
 from starlette.datastructures import QueryParams
 
 from backend.analysis.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
@@ -85,20 +86,18 @@ def _axes(default: Smoothing | None) -> Callable[..., AsyncIterator[Axes]]:
                 gt=0,
                 le=MAX_X,
                 allow_inf_nan=False,
-                description="In units of x, for `window` and `ema`; default: the largest of 1, 2 and 5 times "
-                "a power of ten that is at most a twentieth of the x that the runs have reached.",
+                description="In units of x, for `window` and `ema`; default: of each run the largest of 1, 2 "
+                "and 5 times a power of ten that is at most a twentieth of its own length.",
             ),
         ] = None,
         had_scale: Annotated[
-            float | None,
+            list[Annotated[float, Field(ge=0, le=MAX_X, allow_inf_nan=False)]],
             Query(
-                ge=0,
-                le=MAX_X,
-                allow_inf_nan=False,
-                description="With `since_revision` and no `scale`: that of the data that the client has. "
-                "Where another is due by now, or without it, the answer is whole.",
+                max_length=100,
+                description="With `since_revision` and no `scale`: the `scales` of the data that the client "
+                "has. Where others are due by now, or without them, the answer is whole.",
             ),
-        ] = None,
+        ] = [],  # noqa: B006
         x_from: Annotated[
             float | None,
             Query(

@@ -294,8 +294,9 @@ class Chart(Schema):
     """Number of series that are left out because their steps count something else than those of others."""
     smooth: float
     """Weight of the past in the moving average over points; 0 without one."""
-    scale: float | None
-    """Width of the window or time constant of the smoothing over x; null without one."""
+    scales: list[float]
+    """Width of the window or time constant of the smoothing over x: one if it is that of all runs, else one
+    for each; empty without any."""
     series: list[Curve]
     """One curve for each run, metric and source; empty with `group_by`."""
     groups: list[GroupCurve]

@@ -109,7 +109,7 @@ def _load(
         data = points_of(chunks[series.id], names)
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
         conversion = conversion_of.get(series.run_id)
-        x, y, delay = _smoothed(rows["value"], convert(rows[axes.column], conversion), axes)
+        x, y, delay = _smoothed(rows["value"], convert(rows[axes.column], conversion), axes, series.run_id)
         n_known = (
             0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
         )
@@ -149,13 +149,13 @@ def _first_changed(
     return first
 
 
-def _smoothed(values: Array, x: Array, axes: Axes) -> tuple[Array, Array, float]:
+def _smoothed(values: Array, x: Array, axes: Axes, run_id: str) -> tuple[Array, Array, float]:
     """The rows as they are drawn, and by how much at most the latest is drawn before its x."""
     if not axes.smooths:
         return x, values, 0.0
     if axes.smoothing == "points":
         return x, smooth_rows(values, axes.smooth), 0.0
-    scale = axes.scale or 0.0
+    scale = axes.scale_of(run_id)
     if axes.smoothing == "window":
         return *average_row_windows(values, x, scale), scale / 2
     return x, np.where(np.isfinite(values), average_over_x(values, x, scale), np.nan), 0.0

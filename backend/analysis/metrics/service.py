@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import npz, repository, tensorboard_files
-from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scale
+from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scales
 from backend.analysis.metrics.chunks import Array
 from backend.analysis.metrics.export_common import ExportedRun
 from backend.analysis.metrics.grouping import Spread, interval_name
@@ -97,7 +97,7 @@ def chart(session: Session, request: ChartRequest) -> memoryview:
         Invalid: the response would be too large, or the number of revisions in `since` is wrong.
     """
     runs = find_runs(session, request.runs)
-    axes = with_scale(session, request.axes, runs.values())
+    axes = with_scales(session, request.axes, runs.values())
     since = revisions_had(request.since, request.runs, runs, request.axes, axes)
     request = replace(request, axes=axes)
     candidates = choose(session, runs, request.metrics, request.sources, scored=request.scored)
@@ -133,8 +133,7 @@ def _chart_document(
 ) -> memoryview:
     """The chart as JSON; each series or group is serialised, and freed, before the next."""
     axes = request.axes
-    scale = axes.scale if axes.smooths and axes.smoothing != "points" else None
-    fields = {"x": axes.x, "smooth": axes.smooth, "scale": scale}
+    fields = {"x": axes.x, "smooth": axes.smooth, "scales": axes.scales}
     head = orjson.dumps(fields | {"n_left_out": n_left_out}).removesuffix(b"}")
     full, empty = (b"groups", b"series") if request.grouped else (b"series", b"groups")
     body = bytearray(b'%s,"%s":[],"%s":[' % (head, empty, full))
@@ -258,15 +257,15 @@ def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:
 def revisions_had(
     given: Sequence[int], run_ids: Sequence[str], runs: Mapping[str, Run], asked: Axes, axes: Axes
 ) -> dict[str, int] | None:
-    """By run id, the revision that a client has; None for a client without data, or with data of another
-    automatic scale.
+    """By run id, the revision that a client has; None for a client without data, or with data of other
+    automatic scales.
 
     Args:
         given: one revision for all runs, or one per run.
         run_ids: the runs, in the requested order.
         runs: the runs by id.
         asked: the requested axes.
-        axes: the horizontal axes, with their scale.
+        axes: the horizontal axes, with the scales of the runs.
 
     Raises:
         Invalid: the number of revisions is wrong.
@@ -276,7 +275,7 @@ def revisions_had(
     if len(given) not in (1, len(run_ids)):
         message = f"must be one revision, or one per run: got {len(given)} revisions for {len(run_ids)} runs"
         raise Invalid.field("since_revision", message)
-    if asked.scale is None and asked.scale_had != axes.scale:
+    if asked.scale is None and [*asked.scales_had] != axes.scales:
         return None
     revisions = given if len(given) == len(run_ids) else [given[0]] * len(run_ids)
     # A client with a later revision has the data of another database: it starts from scratch.
@@ -368,7 +367,7 @@ def seed_groups(
     for series in chosen:
         if series.run_id in surplus:
             continue
-        key = (group_key(runs[series.run_id].spec), series.metric, series.source)
+        key = (group_key(runs[series.run_id]), series.metric, series.source)
         groups.setdefault(key, []).append(series)
     return groups.values()
 
@@ -418,7 +417,7 @@ def _group_document(
     curve = group_curve(session, members, request.axes, request.spread, since)
     grouped = [runs[series.run_id] for series in members]
     return {
-        "id": group_key(grouped[0].spec),
+        "id": group_key(grouped[0]),
         "algorithm": grouped[0].algorithm,
         "environment": grouped[0].environment,
         "group": grouped[0].group,

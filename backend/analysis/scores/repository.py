@@ -3,25 +3,26 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from backend.db import Evaluation, Run
 from backend.db.run import WITH_DELETED
 from backend.runs.runs.groups import Brief
 from backend.specs.run_fields import CALLBOARD
-from backend.specs.states import RunState
+from backend.specs.states import BROKEN_OFF, RunState
 
 _LARGEST = 1e308
 """Neither NaN nor infinity lies within: PostgreSQL sorts NaN above all numbers."""
 _COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
-_COUNTED = (
-    Run.state == RunState.FINISHED,
+_OWN = (
     Run.origin == CALLBOARD,
     Run.demo.is_(False),
     Run.archived.is_(False),
 )
+_COUNTED = (Run.state == RunState.FINISHED, *_OWN)
 """Which runs have scores."""
+_BROKEN_OFF = (Run.state.in_(BROKEN_OFF), *_OWN)
 
 
 class LastScore(NamedTuple):
@@ -82,10 +83,15 @@ def last_scores(session: Session) -> list[LastScore]:
     return [LastScore(Brief._make((*row[5:], None)), *row[:5]) for row in session.execute(query)]
 
 
+def broken_off(session: Session) -> list[Brief]:
+    """Every run that failed, was lost or was stopped, without archived ones and the demo run."""
+    return [Brief._make((*row, None)) for row in session.execute(select(*_COLUMNS).where(*_BROKEN_OFF))]
+
+
 def revisions(session: Session) -> Sequence[tuple[str, int]]:
-    """Id and revision of every run that has scores or may have them, by id: every change of such a run, of
-    its settings or of its evaluations changes the revision."""
-    query = select(Run.id, Run.revision).where(*_COUNTED).order_by(Run.id)
+    """Id and revision of every run that has scores or may have them, or broke off, by id: every change of
+    such a run, of its settings or of its evaluations changes the revision."""
+    query = select(Run.id, Run.revision).where(or_(and_(*_COUNTED), and_(*_BROKEN_OFF))).order_by(Run.id)
     return [(run_id, revision) for run_id, revision in session.execute(query)]
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ from backend.runs.runs.groups import (
 )
 from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
+from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
@@ -55,7 +55,7 @@ HUMAN_HERE = "human_here"
 """Id of the column of people's means."""
 RULE = (
     "Mean of the last evaluations of the finished runs of a configuration, one run for each seed; of several "
-    "configurations that with the highest mean"
+    "configurations that with the highest mean, of those whose runs have all finished if there are any"
 )
 
 KEPT_TABLES = 16
@@ -262,6 +262,8 @@ class _Candidate:
     runs: Sequence[LastScore]
     """Its counted runs, the latest first."""
     comparable: bool
+    n_broken_off: int = 0
+    """Number of its runs that failed, were lost or were stopped."""
     n_configurations: int = 1
 
 
@@ -276,6 +278,9 @@ def _best(
     lineages, ids = lineage_roots(session, briefs), {run.id for run in briefs}
     surplus = surplus_runs(briefs, lineages, ids, partial(keys_of, specs=specs))
     keys = keys_of(briefs, specs)
+    broken = repository.broken_off(session)
+    broken_keys = keys_of(broken, specs)
+    n_broken_off = Counter((run.environment, run.algorithm, broken_keys[run.id]) for run in broken)
     members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
     for score in used:
         if score.run.id not in surplus:
@@ -283,19 +288,29 @@ def _best(
     counted = {place: scores for place, scores in members.items() if len(scores) >= min_seeds}
     comparable = _comparable([scores[0] for scores in counted.values()], specs)
     candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for (environment, algorithm, _), scores in counted.items():
+    for (environment, algorithm, key), scores in counted.items():
         is_comparable = comparable[scores[0].run.id]
         candidates[environment, algorithm].append(
-            _Candidate(_reduce(algorithm, environment, scores), scores[::-1], is_comparable)
+            _Candidate(
+                _reduce(algorithm, environment, scores),
+                scores[::-1],
+                is_comparable,
+                n_broken_off[environment, algorithm, key],
+            )
         )
     best = {}
     for place, several in candidates.items():
         first = max(
             several,
-            key=lambda candidate: (candidate.comparable, candidate.cell.value or 0.0, candidate.cell.n),
+            key=lambda candidate: (
+                candidate.comparable,
+                not candidate.n_broken_off,
+                candidate.cell.value or 0.0,
+                candidate.cell.n,
+            ),
         )
         alike = sum(candidate.comparable == first.comparable for candidate in several)
-        best[place] = _Candidate(first.cell, first.runs, first.comparable, alike)
+        best[place] = replace(first, n_configurations=alike)
     return best
 
 
@@ -326,7 +341,10 @@ def _comparable(scored: Sequence[LastScore], specs: Specs) -> dict[str, bool]:
         if (environment := ENVIRONMENTS.get(name)) is None:
             comparable |= dict.fromkeys((run.id for run in alike), True)
             continue
-        compute = partial(is_specified_as_published, environment=environment, protocol=protocol)
+
+        def compute(run: Brief, at: Environment = environment, under: str = protocol) -> bool:
+            return is_specified_as_published(run.spec, at, under)
+
         comparable |= compute_once(alike, f"as published under {protocol}", compute, specs)
     return comparable
 
@@ -343,7 +361,8 @@ def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
         normalised_low=_normalise(cell.low, levels),
         normalised_high=_normalise(cell.high, levels),
         comparable=candidate.comparable,
-        rule=cell.caption.partition(";")[0],
+        rule=cell.caption.partition(";")[0]
+        + (f"; {candidate.n_broken_off} more broke off" if candidate.n_broken_off else ""),
         runs=[score.run.id for score in runs],
         n_configurations=candidate.n_configurations,
         n_episodes=min(score.n_episodes for score in runs),

@@ -41,6 +41,7 @@ def rows(session: Session, row_id: str) -> list[CellRow]:
             Run.frames,
             Run.wall_time_s,
             Run.revision,
+            Run.early_agent_steps,
         )
         .join(Experiment, Experiment.id == ExperimentCell.experiment_id)
         .outerjoin(Run, Run.id == ExperimentCell.run_id)
@@ -58,6 +59,7 @@ def rows(session: Session, row_id: str) -> list[CellRow]:
             row[12] or 0.0,
             row[13] or 0,
             row[7] in changed,
+            is_early=bool(row[14]) and row[14] >= row[10],
         )
         for row in session.execute(query)
     ]

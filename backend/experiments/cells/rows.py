@@ -50,6 +50,8 @@ class CellRow:
     is_changed: bool
     """Whether its run no longer trains as planned: somebody has resumed it with another limit, or changed its
     settings."""
+    is_early: bool
+    """Whether its training score is that of the first, short episodes."""
 
     @property
     def counts(self) -> bool:

@@ -210,8 +210,10 @@ def delete(session: Session, kind: ExperimentKind, row_id: str) -> None:
 def scored_rows(session: Session, experiment: Experiment) -> list[CellRow]:
     """Every cell by number, with the score that its objective chooses."""
     rows = cells.rows(session, experiment.id)
-    if experiment.spec.get("objective") != "evaluation":
+    if experiment.kind == "study":
         return rows
+    if experiment.spec.get("objective") != "evaluation":
+        return [replace(row, score=None) if row.is_early else row for row in rows]
     scores = repository.evaluation_scores(session, experiment.id, experiment.spec.get("protocol"))
     return [replace(row, score=scores.get(row.run_id)) for row in rows]
 

@@ -1,6 +1,6 @@
 """Studies: arms × environments × draws, each cell validated before anything is stored."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -174,8 +174,15 @@ def pin_start_sets(session: Session, spec: StudySpec, custom: Mapping[str, Any])
     return spec.model_copy(update={"starts": chosen, "arms": tuple(arms)})
 
 
-def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> list[PlannedCell]:
+def cells(
+    spec: StudySpec,
+    custom: Mapping[str, Any],
+    first_draw: int = 0,
+    *,
+    before_each: Callable[[], None] = lambda: None,
+) -> list[PlannedCell]:
     """Every cell from a draw on, in the order in which they are started: by draw, environment and arm.
+    `before_each` is called before each of them.
 
     Raises:
         Invalid: with the problems of the cells' runs.
@@ -190,6 +197,7 @@ def cells(spec: StudySpec, custom: Mapping[str, Any], first_draw: int = 0) -> li
         settings = drawn[draw] if spec.draws.space else {}
         for place, environment in enumerate(spec.environments):
             for at in range(len(spec.arms)):
+                before_each()
                 try:
                     run_spec = run_spec_of(spec, at, environment, draw, settings, custom)
                 except InvalidSpec as error:
@@ -259,8 +267,11 @@ def _locate(
         yield problem.model_copy(update={"field": field})
 
 
-def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedCell], dict[str, Any]]:
+def prepare(
+    session: Session, spec: StudySpec, before_each: Callable[[], None] = lambda: None
+) -> tuple[StudySpec, list[PlannedCell], dict[str, Any]]:
     """A study with its presets resolved, its cells, and the descriptions of its custom environments.
+    `before_each` is called before each cell.
 
     Raises:
         Invalid: with one problem per invalid field.
@@ -269,7 +280,7 @@ def prepare(session: Session, spec: StudySpec) -> tuple[StudySpec, list[PlannedC
     spec = resolve_presets(spec)
     custom = descriptions(session, spec)
     spec = pin_start_sets(session, spec, custom)
-    planned = cells(spec, custom)
+    planned = cells(spec, custom, before_each=before_each)
     refuse(unfit_figures(spec, planned))
     return spec, planned, custom
 

@@ -339,7 +339,10 @@ def _estimate(cost: estimate.CostEstimate, at: AtScale | None, differs: list[str
         agent_steps=cost.agent_steps,
         time_s=cost.time_s,
         minutes_on_two_cores=at.minutes if at else None,
+        memory_bytes=cost.memory_bytes,
+        processes=cost.processes,
         disk_bytes=cost.disk_bytes,
+        warnings=cost.warnings,
         slots=cost.slots,
         unmeasured=[
             UnmeasuredKind(algorithm=algorithm, environment=environment)

@@ -7,12 +7,15 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.db import Run, deadline
 from backend.experiments.cells.rows import CellRow, PlannedCell
 from backend.experiments.cells.sampling import random_settings
 from backend.experiments.experiments import repository, service
 from backend.experiments.experiments.study import prepare
 from backend.fleet.hosts import repository as hosts
 from backend.fleet.hosts.service import active_hosts
+from backend.fleet.hosts.service import warnings as host_warnings
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
 from backend.specs.states import RunState
@@ -39,7 +42,13 @@ class CostEstimate:
     time_s: float | None
     """On this installation's hosts; None if a run's is not known: it is limited by score alone, or by agent
     steps at an unmeasured rate."""
+    memory_bytes: int
+    """Upper estimate, of the run that needs the most."""
+    processes: int
+    """Processes that act, learn or hold parameters, of the run that has the most."""
     disk_bytes: int
+    warnings: list[str]
+    """Why no host can run some of them well."""
     unmeasured: list[Kind]
     """Kinds of runs whose rate was not measured here."""
     slots: int
@@ -47,12 +56,12 @@ class CostEstimate:
 
 
 def estimate(session: Session, spec: StudySpec, lease_s: float) -> CostEstimate:
-    """The cost of a study; nothing is stored.
+    """The cost of a study; nothing is stored. It ends with its request: 10,000 cells take seconds.
 
     Raises:
         Invalid: with one problem per invalid field.
     """
-    spec, planned, _ = prepare(session, spec)
+    spec, planned, _ = prepare(session, spec, deadline.check)
     equal = repository.finished_runs(session, service.kinds_of(planned))
     return of_cells(session, planned, equal, concurrency=spec.concurrency, lease_s=lease_s)
 
@@ -78,11 +87,15 @@ def of_cells(
     seconds = [_seconds(cell.spec, rates) for cell in to_start]
     known = [time_s for time_s in seconds if time_s is not None]
     steps = [_agent_steps(cell.spec, rates) for cell in to_start]
+    different = [*{(cell.arm, cell.environment): cell.spec for cell in planned}.values()]
     return CostEstimate(
         n_runs=len(planned),
         n_reused=n_reused,
         agent_steps=None if None in steps else sum(n for n in steps if n is not None),
         time_s=_total_s(known, slots) if len(known) == len(seconds) else None,
+        memory_bytes=max(spec.memory_estimate_bytes for spec in different),
+        processes=max(max(spec.config.env_processes, spec.config.ray_processes) for spec in different),
+        warnings=_warnings(session, planned),
         disk_bytes=sum(sizes.get((cell.spec.algorithm, cell.environment), RUN_BYTES) for cell in to_start),
         unmeasured=sorted(
             {
@@ -93,6 +106,26 @@ def of_cells(
         ),
         slots=slots,
     )
+
+
+def _warnings(session: Session, planned: Sequence[PlannedCell]) -> list[str]:
+    """Why no host can run some of the cells well; one cell stands for all of its arm."""
+    of_arms = {cell.arm: cell.spec for cell in planned}.values()
+    by_algorithm: dict[str, list[Run]] = {}
+    for spec in of_arms:
+        row = Run(
+            environment=spec.environment,
+            queue=spec.queue,
+            wanted_host=spec.host,
+            spec=spec.model_dump(mode="json"),
+            memory_estimate_bytes=spec.memory_estimate_bytes,
+        )
+        by_algorithm.setdefault(spec.algorithm, []).append(row)
+    return [
+        f"{ALGORITHMS[algorithm].title}: {warning}"
+        for algorithm, rows in by_algorithm.items()
+        for warning in host_warnings(session, rows)
+    ]
 
 
 def time_left_s(session: Session, spec: StudySpec, cells: Sequence[CellRow], lease_s: float) -> float | None:

@@ -431,8 +431,14 @@ class StudyEstimate(Schema):
     by score alone, or by agent steps at an unmeasured rate."""
     minutes_on_two_cores: Number
     """Minutes on two idle cores, as measured for this scale; null if that was not measured."""
+    memory_bytes: int
+    """Upper estimate of the memory of the run that needs the most."""
+    processes: int
+    """Processes that act, learn or hold parameters, of the run that has the most."""
     disk_bytes: int
     """Disk space of the runs to start."""
+    warnings: list[str]
+    """Why no host of this installation can run some of its runs well."""
     slots: int
     """Runs that this installation's hosts train at the same time."""
     unmeasured: list[UnmeasuredKind]

@@ -15,7 +15,7 @@ from backend.experiments.experiments.repository import CellCounts
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS, ChosenName, GivenName, Notes
-from backend.specs.states import ENDED
+from backend.specs.states import BROKEN_OFF, ENDED
 from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, ExperimentState, SweepSpec
 from backend.statistics.estimates import interquartile_mean, median
 
@@ -180,6 +180,9 @@ class ConfigurationOut(Schema):
     """Why it gets no further seed; null while it may."""
     n: int
     """Number of runs with a score."""
+    n_broken_off: int
+    """Number of runs that failed, were lost or were stopped: with any, it is the best one only if every other
+    has some, too."""
     iqm: Number
     """Interquartile mean of the scores; null without any."""
     median: EstimateOut | None
@@ -196,6 +199,7 @@ class ConfigurationOut(Schema):
             settings=first.settings,
             eliminated=first.error,
             n=len(scores),
+            n_broken_off=sum(run.state in BROKEN_OFF for run in runs),
             iqm=interquartile_mean(scores) if len(scores) else None,
             median=EstimateOut.of(median(scores)) if len(scores) else None,
             runs=runs,
@@ -203,7 +207,8 @@ class ConfigurationOut(Schema):
 
 
 class Best(Schema):
-    """The configuration with the highest interquartile mean, of those not eliminated, if any has a score."""
+    """The configuration with the highest interquartile mean, of those not eliminated, if any has a score, and
+    of those without seeds that broke off."""
 
     number: int
     """Number of the configuration, from 0."""
@@ -235,7 +240,7 @@ class SweepDetail(SweepOut):
                 runs[row.arm].append(MemberOut.of(row, summary.spec.seed_of(row.arm, row.draw)))
         shown = [ConfigurationOut.of(first, runs[first.arm]) for first in configurations]
         scored = [out for out in shown if out.iqm is not None]
-        best = max(scored, key=lambda out: (not out.eliminated, out.iqm), default=None)
+        best = max(scored, key=lambda out: (not out.eliminated, not out.n_broken_off, out.iqm), default=None)
         n_runs = sum(len(out.runs) for out in shown)
         return cls(
             **summary.model_dump(),

@@ -86,6 +86,12 @@ def load_of(host: Host, settings: Settings) -> HostLoad:
     return load
 
 
+def disk_problem(session: Session, host_id: str | None, settings: Settings) -> str | None:
+    """What is wrong with the disk of a host; None if nothing is, or the host is unknown."""
+    host = repository.get(session, host_id) if host_id is not None else None
+    return load_of(host, settings).disk_problem if host is not None else None
+
+
 def has_disk_problem(session: Session, settings: Settings) -> bool:
     """Whether a host whose worker was not stopped has a full or failing disk."""
     hosts = repository.all_hosts(session)

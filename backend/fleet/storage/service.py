@@ -27,6 +27,11 @@ SHORT_GRACE_S = 60.0
 EXPECTED_S = 3600.0
 """How long an expected file may take until its row is added. `SHORT_GRACE_S` later clean-up may delete it."""
 
+UPLOADS = "uploads"
+"""Kind of the parts of an upload, whose id is the file's name."""
+UNFINISHED_S = 24 * 3600.0
+"""How long a script may take to send the parts of a file."""
+
 
 def release_files(session: Session, run_id: str, kind: ArtifactKind, files: Iterable[str]) -> None:
     """Record that no row needs these files of a run any longer."""
@@ -43,6 +48,12 @@ def expect_file(session: Session, run_id: str, kind: ArtifactKind, file: str) ->
     """Record that a file of a run, under a name never used before, is going to be stored before its row."""
     removed_at = database_now(session) + timedelta(seconds=EXPECTED_S)
     session.add(RemovedFile(run_id=run_id, kind=kind, file=file, removed_at=removed_at))
+
+
+def expect_upload(session: Session, run_id: str, upload: str) -> None:
+    """Record that a script begins to send a file of a run in parts, which clean-up deletes after a day."""
+    removed_at = database_now(session) + timedelta(seconds=UNFINISHED_S)
+    session.add(RemovedFile(run_id=run_id, kind=UPLOADS, file=upload, removed_at=removed_at))
 
 
 def keep_file(session: Session, run_id: str, kind: ArtifactKind, file: str) -> bool:
@@ -80,6 +91,8 @@ def is_needed(session: Session, removed: RemovedFile) -> bool:
     """Whether a row needs a removed file again, such as a video that was rendered once more."""
     if removed.file is None:
         return repository.has_run(session, removed.run_id)
+    if removed.kind == UPLOADS:
+        return False  # complete, or too late
     match kind_of(removed):
         case "checkpoints":
             return repository.has_checkpoint(session, removed.run_id, removed.file)

@@ -32,9 +32,8 @@ from backend.runs.checkpoints.policies import policy_in_episode
 from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.branches import BranchOutcome, BranchPlan, EpisodeOutcome, Outcome
-from backend.specs.problems import InvalidSpec
 from backend.specs.recordings import later_turns
-from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run import RunSpec
 from backend.specs.run_fields import MAX_SEED
 
 MAX_PER_EPISODE = 100
@@ -249,8 +248,8 @@ def human_continuations(session: Session, branch: Branch) -> list[HumanContinuat
 def _value_is_per_life_of(session: Session, branch: Branch) -> bool:
     try:
         run = runs.get(session, branch.policy_run_id)
-        return value_is_per_life(parse_run_spec(run.spec))
-    except (NotFound, InvalidSpec):  # deleted, damaged, or of a version with other config fields
+        return value_is_per_life(runs.spec_of(run))
+    except (NotFound, Conflict):  # deleted, or it cannot be read
         return False
 
 

@@ -245,7 +245,8 @@ def opened(session: Session, play: PlaySession) -> Opened | None:
         try:
             checkpoint = checkpoints.get_stored(session, play.agent["checkpoint_id"])
             run = runs.get(session, checkpoint.run_id)
-        except NotFound as error:
+            runs.require_readable(run)
+        except (Conflict, NotFound) as error:
             _end(session, play, f"its agent cannot be loaded: {error}")
             return None
         agent = PlayAgent(spec=run.spec, checkpoint=checkpoint.file, actor=len(play.actors) - 1)

@@ -22,7 +22,7 @@ from backend.specs.play import Moment, agent_refusal, play_refusal
 from backend.specs.problems import quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.recordings import Actor, Turns, first_turns, joined
-from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 
 
@@ -270,7 +270,7 @@ def encoded(actors: list[Actor]) -> list[dict[str, Any]]:
 def _spec(run: Run, field: str) -> RunSpec:
     if run.origin == EXTERNAL:
         raise Invalid.field(field, "its run was trained elsewhere, and nothing of it can be played here")
-    return parse_run_spec(run.spec)
+    return runs.spec_of(run)
 
 
 def _playable(environment_id: str, field: str) -> Environment:

@@ -49,9 +49,8 @@ def create(
         Unavailable: the copy took too long.
     """
     parent = runs.get(work.read, run_id)
-    external.refuse(parent, "fork")
+    before = external.trainable_spec(parent, "fork")
     checkpoint = _checkpoint(work.read, parent, request.checkpoint)
-    before = parse_run_spec(parent.spec)
     spec = _spec(parent, before, request)
     _check_start(before, spec, checkpoint)
     fork_id, file = new_run_id(), f"a0-s{checkpoint.agent_steps:012d}.pt"
@@ -66,6 +65,7 @@ def create(
     run = runs.create(
         work.write, spec, created_by=created_by, run_id=fork_id, start=checkpoint, reason=reason
     )
+    run.departures = parent.departures
     if not storage.keep_file(work.write, fork_id, "checkpoints", file):
         raise Unavailable("the checkpoint took too long to copy: try again", retry_after_s=1)
     checkpoints.add_copy(work.write, checkpoint, fork_id, file)

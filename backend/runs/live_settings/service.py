@@ -15,6 +15,7 @@ from backend.runs.live_settings.repository import APPLIED, REFUSED, REQUESTED
 from backend.runs.runs import external
 from backend.runs.runs import service as runs
 from backend.specs.commands import ChangeSettings
+from backend.specs.departures import with_change
 from backend.specs.events import SettingsChangedEvent
 from backend.specs.problems import FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, change_live, parse_run_spec
@@ -109,6 +110,8 @@ def _apply(
     row.agent_steps, row.frames, row.wall_time_s = agent_steps, frames, wall_time_s
     config = run.spec["config"]
     shown = ", ".join(f"{name} {config[name]} → {value}" for name, value in row.changes.items())
+    for name, value in row.changes.items():
+        run.departures = with_change(run.departures, name, config[name], value, agent_steps)
     run.spec = run.spec | {"config": config | row.changes}
     run.memory_estimate_bytes = parse_run_spec(run.spec).memory_estimate_bytes
     runs.log(session, run.id, run.attempt, "info", f"settings, version {row.version}: {shown}", agent_steps)

@@ -7,15 +7,15 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.changes import record_change
-from backend.db.checked_json import DAMAGED, StandIn
 from backend.db.clock import database_now
 from backend.platform.errors import Conflict, NotFound, Overwritten
 from backend.runs.runs import external, repository, service
 from backend.runs.starts import service as starts
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES, Annealing, annealing_notice, with_annealing
+from backend.specs.departures import with_change
 from backend.specs.problems import FieldProblem
 from backend.specs.run import RunSpec, StopSpec, parse_run_spec
-from backend.specs.run_fields import SCORE_EPISODES
+from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, LEASED, RunState
 
 
@@ -76,7 +76,7 @@ def resume(
     unless its limits or schedule change. The log states what new limits do to an annealed learning rate.
 
     Raises:
-        Conflict: it has not ended, is external, damaged or the demo run, or has reached a limit and either
+        Conflict: it has not ended, is external or the demo run, or has reached a limit and either
             has finished or is to have other limits or another schedule.
         InvalidSpec: the new limits, or `annealing`, do not fit the run's settings.
         Invalid: the start set of its evaluations has been deleted.
@@ -88,13 +88,11 @@ def resume(
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
-    if isinstance(run.spec, StandIn):
-        raise Conflict(f"{DAMAGED}: it cannot be resumed")
     starts.check_stored(session, run.spec)
     notice = None
     may_complete = state != RunState.FINISHED
     if bounds is not None or annealing is not None:
-        before = parse_run_spec(run.spec)
+        before = service.spec_of(run)
         stop = before.stop if bounds is None else bounds
         changed = parse_run_spec(run.spec | {"stop": stop.model_dump(exclude_none=True)})
         spec = with_annealing(before, changed, annealing)
@@ -103,6 +101,9 @@ def resume(
         _change(session, run, changes)
         run.memory_estimate_bytes = spec.memory_estimate_bytes
         notice = annealing_notice(before, spec, run.agent_steps)
+        if notice is not None:
+            over = before.annealed_over_agent_steps, spec.annealed_over_agent_steps
+            run.departures = with_change(run.departures, "annealing_agent_steps", *over, run.agent_steps)
         may_complete = may_complete and spec == before
     reached = _reached_limits(run)
     if reached and not may_complete:
@@ -128,10 +129,11 @@ def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
     A waiting run that can be restored is stopped: no worker may claim it meanwhile.
 
     Raises:
-        Conflict: a worker holds its lease.
+        Conflict: a worker holds its lease, or its script has not been asked to stop.
     """
-    run = service.get(session, run_id, for_update=True)
-    if run.state in LEASED:
+    run = service.get(session, run_id, for_update=True, any_spec=True)
+    # The script of an external run may be unable to confirm that it stops, as on a full disk.
+    if run.state in LEASED and not (run.origin == EXTERNAL and run.stop_requested):
         raise Conflict(f"the run is {run.state}: stop it before you delete it")
     if not restorable:
         service.remove(session, run)

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from backend.db import Run
 from backend.db.changes import discard_changes
-from backend.db.checked_json import DamagedRow
 from backend.platform.errors import Conflict, Invalid, NotFound
 from backend.platform.schemas import Id
 from backend.platform.text import Text
@@ -205,12 +204,13 @@ def _apply_to_run(session: Session, request: BulkRequest, run_id: str) -> BulkIt
         if request.action == "restore":  # `service.get` does not find deleted runs
             run = actions.restore(session, run_id)
         else:
-            run = service.get(session, run_id, for_update=True)
+            deletes = request.action == "delete"
+            run = service.get(session, run_id, for_update=True, any_spec=deletes)
         name, before = run.name, set(run.tags)
         _ACTIONS[request.action](session, run, request)
         session.flush()
         changed = sorted(before ^ set(run.tags))
-    except (Conflict, DamagedRow, Invalid, InvalidSpec, NotFound) as problem:
+    except (Conflict, Invalid, InvalidSpec, NotFound) as problem:
         savepoint.rollback()
         return BulkItem(id=run_id, name=name, done=False, detail=str(problem))
     if request.dry_run:

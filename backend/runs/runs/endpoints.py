@@ -51,7 +51,7 @@ from backend.runs.runs.schemas import (
     TransitionOut,
 )
 from backend.specs.run_fields import GroupName
-from backend.specs.states import RunState
+from backend.specs.states import LEASED, RunState
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
 reading = APIRouter()
@@ -211,9 +211,12 @@ def change_runs(
 
 
 @router.get("/{run_id:ulid}", response_model=RunDetail)
-def read_run(run_id: RunId, principal: Viewer, session: ReadSession) -> Response:
+def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppStateDep) -> Response:
     """A run with its attempts and state transitions."""
-    detail = RunDetail.of(service.get(session, run_id))
+    run = service.get(session, run_id)
+    detail = RunDetail.of(run)
+    if run.state in LEASED:
+        detail.disk_problem = hosts.disk_problem(session, run.host, state.settings)
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]

@@ -7,13 +7,19 @@ from pydantic import BaseModel
 from backend.db import Run
 from backend.platform.errors import Conflict
 from backend.platform.text import UNSTORABLE, unstorable_paths
-from backend.runs.runs.external_spec import REFUSALS, ExternalFields, default_name, external_spec, seed_in
+from backend.runs.runs import service
+from backend.runs.runs.external_spec import (
+    REFUSALS,
+    UNKNOWN,
+    ExternalFields,
+    default_name,
+    external_spec,
+    seed_in,
+)
 from backend.specs.problems import FieldProblem, InvalidSpec
-from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 
-UNKNOWN = "unknown"
-"""Algorithm or environment of a run whose script has not named it."""
 HEARTBEAT_S = 60.0
 """Time without a request of its script after which an external run is lost."""
 
@@ -89,10 +95,10 @@ def trainable_spec(run: Run, action: Literal["fork", "evaluate", "change the set
     """The specification of a run of Callboard's own.
 
     Raises:
-        Conflict: the run is an external one, which Callboard cannot do this with.
+        Conflict: the run is an external one, which Callboard cannot do this with, or cannot be read.
     """
     refuse(run, action)
-    return parse_run_spec(run.spec)
+    return service.spec_of(run)
 
 
 def refuse(run: Run, action: str) -> None:

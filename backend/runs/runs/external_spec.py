@@ -39,6 +39,8 @@ from backend.specs.run_fields import (
 )
 from callboard.known_tags import RunUnit
 
+UNKNOWN = "unknown"
+"""Algorithm or environment of a run whose script has not named it."""
 MAX_CONFIG_BYTES = 16_384
 """Size of all settings as JSON: lists, filters and groups read those of every run."""
 MAX_DETAILS_BYTES = 32_768

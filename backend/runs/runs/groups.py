@@ -1,22 +1,23 @@
 """Which runs form a group, which may be compared, and what groups are called.
 
-Runs that differ only in their seed form a group. A longer run belongs to it too, unless its learning rate is
-annealed over its length. Scores may be compared when they were measured in the same way: the same
-environment, protocol and evaluation config.
+Runs that differ only in their seed form a group, if their algorithm and their seed are known. A longer run
+belongs to it too, unless its learning rate is annealed over its length; one that trained otherwise than its
+specification says does not (`backend.specs.departures`). Scores may be compared when they were measured
+in the same way: the same environment, protocol and evaluation config.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar, cast
 
 from backend.db import Run
 from backend.db.run import is_whole
 from backend.platform.caching import Cache, CacheKind
-from backend.runs.runs.external_spec import is_external, is_seed_name, seed_value
+from backend.runs.runs.external_spec import UNKNOWN, is_external, is_seed_name, seed_value
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment, PublishedScore
 from backend.specs.environments.custom import CustomEnvironment
@@ -24,7 +25,7 @@ from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import environment_settings
 from backend.specs.run import default_config, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
-from backend.specs.states import RunState
+from backend.specs.states import BROKEN_OFF, RunState
 
 T = TypeVar("T")
 
@@ -56,6 +57,9 @@ class Brief(NamedTuple):
     step_unit: str
     parent_id: str | None
     forked_at_agent_steps: int | None
+    name: str
+    departures: dict[str, Any]
+    early_agent_steps: int
     spec_text: str | None = None
     """Its specification, as the database has it; None: it was not read."""
 
@@ -92,16 +96,17 @@ class Specs:
 def compute_once(
     runs: Sequence[Brief],
     name: str,
-    compute: Callable[[dict[str, Any]], T],
+    compute: Callable[[Brief], T],
     specs: Specs | None = None,
     max_characters: int | None = None,
 ) -> dict[str, T]:
-    """What follows from each run's specification alone, by the run's id; computed once for each revision.
+    """What follows from each run's own specification and training, by the run's id; computed once for each
+    revision.
 
     Args:
         runs: the runs.
         name: name of what is computed.
-        compute: computes the value from the specification.
+        compute: computes the value from a run with its specification.
         specs: by default all were read, and nothing is kept.
         max_characters: of a longer specification the value is not kept.
     """
@@ -115,7 +120,7 @@ def compute_once(
         else:
             unknown.append(run)
     for run in specs.read(unknown) if specs and unknown else unknown:
-        value = values[run.id] = compute(run.spec)
+        value = values[run.id] = compute(run)
         if max_characters is None or len(run.spec_text or "") <= max_characters:
             new[run.id, name] = run.revision, value
     if specs:
@@ -127,7 +132,7 @@ def keys_of(runs: Sequence[GroupedRun], specs: Specs | None = None) -> dict[str,
     """The group's key of each run, by id."""
     briefs = [run for run in runs if isinstance(run, Brief)]
     keys = compute_once(briefs, "key", group_key, specs)
-    return keys | {run.id: group_key(run.spec) for run in runs if not isinstance(run, Brief)}
+    return keys | {run.id: group_key(run) for run in runs if not isinstance(run, Brief)}
 
 
 def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -155,7 +160,7 @@ def _defaults_of(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return _defaults(spec["algorithm"], spec["environment"], custom)
 
 
-@cache
+@lru_cache(1_000)
 def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, Any], dict[str, Any]]:
     described = json.loads(custom)
     entry = (
@@ -170,16 +175,20 @@ def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, 
     )
 
 
-def group_key(spec: dict[str, Any]) -> str:
-    """A hash of algorithm, environment, group, settings and the steps to which the learning rate is annealed:
-    equal for runs that differ in nothing else, such as seed, name, host or limits."""
+def group_key(run: GroupedRun) -> str:
+    """A hash of algorithm, environment, group, settings, the steps to which the learning rate is annealed and
+    the departures from all these: equal for runs that differ in nothing else, such as seed, name, host or
+    limits. A run whose algorithm or seed is not known has a key of its own."""
+    spec = run.spec
     if not is_whole(spec):
         return "damaged"
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
     parts = {name: spec.get(name) for name in names} | _measures(spec)
+    parts |= {"departures": run.departures} if run.departures else {}
+    parts |= {} if is_sample(spec) else {"run": run.id}
     configs = configs_of(spec)
     if is_external(spec):
-        config = {name: value for name, value in spec["config"].items() if not _is_seed(name, value, spec)}
+        config = _without_seed(spec)
         details = spec.get("config_details") or {}
         configs["config"] = {name: json_number(value) for name, value in config.items()}
         parts["config_details"] = {name: details[name] for name in config if name in details}
@@ -194,9 +203,19 @@ def _measures(spec: dict[str, Any]) -> dict[str, Any]:
     return {name: spec[name] for name in ("return_metric", "step_unit") if spec.get(name)}
 
 
-def _is_seed(name: str, value: Any, spec: dict[str, Any]) -> bool:
-    """Whether a setting is the run's seed: its last name ends in `seed`, and its value is that of the run."""
-    return is_seed_name(name) and seed_value(value) == spec["seed"]
+def is_sample(spec: dict[str, Any]) -> bool:
+    """Whether both the algorithm and the seed of a run are known: else it is no sample beside others."""
+    return not is_external(spec) or (spec["algorithm"] != UNKNOWN and bool(spec.get("seed_is_known", True)))
+
+
+def _without_seed(spec: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an external run without its seed: those whose last name ends in `seed` and whose value
+    is that of the run."""
+    return {
+        name: value
+        for name, value in spec["config"].items()
+        if not (is_seed_name(name) and seed_value(value) == spec["seed"])
+    }
 
 
 def json_number(value: Any) -> Any:
@@ -213,13 +232,24 @@ def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     return {"annealing_agent_steps": spec.get("annealing_agent_steps") or spec["stop"].get("agent_steps")}
 
 
+def unbroken(runs: Collection[GroupedRun]) -> set[str]:
+    """Ids of the runs that have not broken off; of all if every one has: then their ends are the best
+    known."""
+    return {run.id for run in runs if run.state not in BROKEN_OFF} or {run.id for run in runs}
+
+
+def is_early(run: GroupedRun) -> bool:
+    """Whether its training score is that of the first, short episodes."""
+    return bool(run.early_agent_steps) and run.early_agent_steps >= run.agent_steps
+
+
 def surplus_runs(
     runs: Iterable[GroupedRun],
     roots: Mapping[str, str],
     scored: Collection[str] | None = None,
     keys: ComputeKeys = keys_of,
-) -> set[str]:
-    """Ids of the runs that are not further samples, because another of their group counts in their place.
+) -> dict[str, str]:
+    """The runs that are not further samples, each with the one of its group that counts in its place.
 
     A lineage, which is a run with its forks and theirs, is one sample, whatever the method and the seeds: its
     runs share the training up to a checkpoint. So are the runs of a deterministic method with equal seeds:
@@ -250,20 +280,21 @@ def _surplus_by_sample(
     sample: Callable[[GroupedRun], str | int],
     scored: Collection[str],
     keys: ComputeKeys,
-) -> set[str]:
-    """Ids of the runs that do not count: in each group and sample, all but the one that trained furthest."""
+) -> dict[str, str]:
+    """The runs that do not count: in each group and sample, all but the one that trained furthest."""
     alike: dict[tuple[str, str, str | int], list[GroupedRun]] = {}
     for run in runs:
         alike.setdefault((run.algorithm, run.environment, sample(run)), []).append(run)
     # Keys of groups take time to compute, and a list may have thousands of runs.
     several = [similar_runs for similar_runs in alike.values() if len(similar_runs) > 1]
     key_of = keys([run for similar_runs in several for run in similar_runs]) if several else {}
-    excluded: set[str] = set()
+    excluded: dict[str, str] = {}
     for similar_runs in several:
         ordered = sorted(similar_runs, key=lambda run: (run.id in scored, run.agent_steps, run.id))
         # The last run of each group wins: the one that trained furthest.
         counted = {key_of[run.id]: run.id for run in ordered}
-        excluded |= {run.id for run in similar_runs} - set(counted.values())
+        in_place = {run.id: counted[key_of[run.id]] for run in similar_runs}
+        excluded |= {run_id: other for run_id, other in in_place.items() if run_id != other}
     return excluded
 
 
@@ -302,7 +333,7 @@ def names_and_differences(firsts: Sequence[GroupedRun], specs: Specs | None = No
     briefs = [run for run in alike if isinstance(run, Brief)]
     kept = compute_once(briefs, "settings", _own_settings, specs, _MAX_CACHED_CHARACTERS)
     own = {
-        at: kept[run.id] if isinstance(run, Brief) else _own_settings(run.spec)
+        at: kept[run.id] if isinstance(run, Brief) else _own_settings(run)
         for at, (run, name) in enumerate(zip(firsts, names, strict=True))
         if counts[name] > 1
     }
@@ -392,6 +423,7 @@ class _Settings(NamedTuple):
     defaults: tuple[dict[str, Any], ...]
     own: tuple[dict[str, Any], ...]
     annealing: dict[str, Any]
+    departures: dict[str, Any]
 
     def names(self) -> set[str]:
         """The names of the settings of algorithm and environment."""
@@ -405,20 +437,24 @@ class _Settings(NamedTuple):
         }
         for defaults, own in zip(self.defaults, self.own, strict=True):
             settings |= defaults | own
-        return settings | self.annealing
+        return settings | self.annealing | self.departures
 
 
-def _own_settings(spec: dict[str, Any]) -> _Settings:
+def _own_settings(run: GroupedRun) -> _Settings:
+    spec = run.spec
     if not is_whole(spec):
-        return _Settings({}, (), (), {})
+        return _Settings({}, (), (), {}, {})
     # First, so that the names of groups have them.
     shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
+    shown |= {} if is_sample(spec) else {"run": run.name}
     sections, defaults = configs_of(spec), _defaults_of(spec)
+    if is_external(spec):
+        sections["config"] = _without_seed(spec)
     own = tuple(
         {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
         for section, known in zip(sections.values(), defaults, strict=True)
     )
-    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]))
+    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]), run.departures or {})
 
 
 def own_protocol(run: Run) -> str | None:

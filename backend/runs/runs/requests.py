@@ -42,9 +42,9 @@ def create(work: UnitOfWork, request: dict[str, Any] | ExternalFields, principal
     """
     if isinstance(request, ExternalFields):
         return [_create_external(work.write, request, principal)]
-    if principal.only_external_runs:
-        raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
     planned = specs(work.read, request)
+    if principal.only_external_runs:  # a request that cannot be read is not one for a run of ours
+        raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
     return [service.create(work.write, spec, created_by=principal.id) for spec in planned]
 
 

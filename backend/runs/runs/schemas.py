@@ -16,6 +16,7 @@ from pydantic import (
 from backend.db import Run
 from backend.platform.schemas import DescribedBy, Id, Number, Page
 from backend.runs.runs.external_spec import ExternalFields
+from backend.runs.runs.groups import is_early
 from backend.specs.annealing import Annealing
 from backend.specs.fields import NAME, Schema, Strict, whole
 from backend.specs.problems import FieldProblem, InvalidSpec, message_of, quoted
@@ -246,12 +247,18 @@ class RunOut(Schema):
     report."""
     score: Number = Field(examples=[17.4])
     """Mean return of the last 100 training episodes, rewards not clipped; null before the first has ended."""
+    score_is_early: bool
+    """Whether `score` is that of the first, short episodes: most agent steps are those of episodes that have
+    not ended. Such a score enters no rank, group or verdict."""
     best_return: Number = Field(examples=[21.0])
     """Highest return of a training episode so far, rewards not clipped; null before the first has ended."""
     progress: Number = Field(examples=[0.71])
     """Progress to the nearest limit, from 0 to 1; null if only a score ends the run."""
     time_left_s: Number = Field(examples=[118.0])
     """Remaining training time at the current speed; null if unknown."""
+    departures: dict[str, str] = Field(examples=[{"learning_rate": "0.003 → 0.0005 at 234k"}])
+    """How its training departs from `spec`, by setting: changed live, resumed with other rates, or another
+    major version of the simulator. Runs of other departures are no seeds of one config."""
     spec: dict[str, Any]
     """The whole specification, defaults included; of an external run, what its script has sent. In lists
     empty unless `spec=true` asks for it."""
@@ -260,6 +267,7 @@ class RunOut(Schema):
     def of(cls, run: Run, *, with_spec: bool = True) -> Self:
         """From a run's row."""
         row = {name: getattr(run, name) for name in cls.model_fields if hasattr(run, name)}
+        row["score_is_early"] = is_early(run)
         row["seed_is_known"] = run.spec.get("seed_is_known", True)
         row["spec"] = in_declared_order(run.spec) if with_spec else {}
         return cls.model_validate(row)
@@ -396,6 +404,8 @@ class RunDetail(RunOut):
     """Every attempt, oldest first."""
     transitions: list[TransitionOut] = Field(default=[])
     """Every change of state, oldest first."""
+    disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
+    """Why its host cannot store what it records, so that its training may stand still; null if it can."""
 
 
 class LogLineOut(Schema):

@@ -12,15 +12,17 @@ from sqlalchemy.orm import Session
 from backend.db import Checkpoint, DeletedRun, Run, Transition
 from backend.db.base import new_run_id, storable
 from backend.db.changes import host_queue, record_change, record_work
+from backend.db.checked_json import UnreadableSpec
 from backend.db.clock import database_now
 from backend.db.run import RESTORABLE_S, averaged_rate
 from backend.fleet.storage import service as storage
-from backend.platform.errors import NotFound
+from backend.platform.errors import Conflict, NotFound
 from backend.runs.runs import repository
 from backend.runs.starts import service as starts
 from backend.specs.events import ReportEvent
 from backend.specs.names import default_name
-from backend.specs.run import RunSpec
+from backend.specs.problems import InvalidSpec
+from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
 
@@ -101,16 +103,42 @@ def find(session: Session, run_id: str, *, for_update: bool = False) -> Run | No
     return repository.get(session, run_id, for_update=for_update)
 
 
-def get(session: Session, run_id: str, *, for_update: bool = False) -> Run:
-    """The run.
+def get(session: Session, run_id: str, *, for_update: bool = False, any_spec: bool = False) -> Run:
+    """The run; with `any_spec` also for an update if its specification cannot be read.
 
     Raises:
         NotFound: there is no such run.
+        Conflict: it is for an update, and its specification cannot be read.
     """
     run = find(session, run_id, for_update=for_update)
     if run is None:
         raise NotFound(f"run {run_id} does not exist or has been deleted", code="run_not_found")
+    if for_update and not any_spec:
+        require_readable(run)
     return run
+
+
+def require_readable(run: Run) -> None:
+    """Refuse an operation for a run whose row is damaged or whose algorithm is not installed.
+
+    Raises:
+        Conflict: its specification cannot be read.
+    """
+    if isinstance(run.spec, UnreadableSpec):
+        raise Conflict(run.spec.refusal)
+
+
+def spec_of(run: Run) -> RunSpec:
+    """The specification of a run of Callboard's own.
+
+    Raises:
+        Conflict: it cannot be read, or is of another version.
+    """
+    require_readable(run)
+    try:
+        return parse_run_spec(run.spec)
+    except InvalidSpec as error:
+        raise Conflict(f"its specification is of another version: {error}") from None
 
 
 def transition(

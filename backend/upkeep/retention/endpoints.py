@@ -8,9 +8,9 @@ from backend.http.access import Admin, Operator, Viewer
 from backend.http.dependencies import ReadSession, WriteSession
 from backend.http.routing import ResourceRouter, WritingRoute
 from backend.platform.text import Text
-from backend.specs.retention import InstallationPolicy
 from backend.specs.run_fields import MAX_GROUP
 from backend.upkeep.retention import repository, service
+from backend.upkeep.retention.policy import InstallationPolicy
 from backend.upkeep.retention.removals import Policies, Removal
 from backend.upkeep.retention.schemas import (
     Amount,

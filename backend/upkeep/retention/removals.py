@@ -11,15 +11,15 @@ from backend.db.clock import database_now
 from backend.replays.branches import repository as branches
 from backend.replays.saliency import repository as saliency
 from backend.runs.evaluations import repository as evaluations
-from backend.specs.retention import (
+from backend.specs.states import RunState
+from backend.upkeep.retention import repository
+from backend.upkeep.retention.policy import (
     InstallationPolicy,
     RetentionPolicy,
     StoredCheckpoint,
     removable_checkpoints,
     removable_episodes,
 )
-from backend.specs.states import RunState
-from backend.upkeep.retention import repository
 from backend.upkeep.retention.repository import EpisodeFiles
 
 

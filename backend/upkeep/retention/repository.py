@@ -28,7 +28,7 @@ from backend.db import (
 )
 from backend.db.job import BRANCH, ENCODE, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
 from backend.runs.checkpoints.repository import LATEST_FIRST
-from backend.specs.retention import StoredCheckpoint, StoredEpisode
+from backend.upkeep.retention.policy import StoredCheckpoint, StoredEpisode
 
 _IDS_PER_STATEMENT = 2_000
 _OF_UPLOADED = (ENCODE, VIDEO_THUMBNAIL)

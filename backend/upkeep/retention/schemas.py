@@ -5,8 +5,8 @@ from pydantic import ConfigDict, Field
 from backend.platform.schemas import Id, Page
 from backend.platform.text import Text
 from backend.specs.fields import Schema, Strict
-from backend.specs.retention import InstallationPolicy, RetentionPolicy
 from backend.specs.run_fields import MAX_GROUP
+from backend.upkeep.retention.policy import InstallationPolicy, RetentionPolicy
 
 
 class GroupPolicy(Strict):

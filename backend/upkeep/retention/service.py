@@ -1,9 +1,11 @@
 """Retention: its settings, and the passes of clean-up that apply them to all runs."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from time import monotonic
+from typing import Any, TypeVar
 
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from backend.db import RetentionSettings
@@ -15,9 +17,16 @@ from backend.platform.errors import NotFound
 from backend.runs.checkpoints import repository as checkpoints
 from backend.runs.runs import service as runs
 from backend.specs.problems import quoted
-from backend.specs.retention import InstallationPolicy, RetentionPolicy, checkpoint_to_score_again
 from backend.upkeep.retention import removals, repository
+from backend.upkeep.retention.policy import (
+    RESUMABLE,
+    InstallationPolicy,
+    RetentionPolicy,
+    checkpoint_to_score_again,
+)
 from backend.upkeep.retention.removals import DueLog, Policies, Removal, awaited_checkpoints
+
+P = TypeVar("P", bound=RetentionPolicy)
 
 INSTALLATION = "installation"
 _GROUP = "group:"
@@ -41,15 +50,22 @@ _OF_VIDEO = (
 
 
 def policies(session: Session) -> Policies:
-    """All settings; the defaults where none are stored."""
+    """All settings; the defaults, by which nothing is removed, where none are stored or they are damaged."""
     rows = repository.settings_by_scope(session)
     return Policies(
-        InstallationPolicy.model_validate(rows.pop(INSTALLATION, {})),
+        _policy(InstallationPolicy, rows.pop(INSTALLATION, {})),
         {
-            scope.removeprefix(_GROUP): RetentionPolicy.model_validate(settings)
+            scope.removeprefix(_GROUP): _policy(RetentionPolicy, settings)
             for scope, settings in sorted(rows.items())
         },
     )
+
+
+def _policy(form: type[P], settings: Mapping[str, Any]) -> P:
+    try:
+        return form.model_validate(settings)
+    except ValidationError:
+        return form()
 
 
 def set_policy(session: Session, group: str | None, policy: RetentionPolicy, changed_by: str) -> None:
@@ -200,7 +216,7 @@ def remove_thinned_checkpoints(session: Session, run_id: str, files: Collection[
     checkpoints.mark_removed(session, run_id, thinned)
 
 
-def needed_by_engine(session: Session, run_id: str, n_newest: int) -> list[str]:
+def needed_by_engine(session: Session, run_id: str, n_newest: int = RESUMABLE) -> list[str]:
     """File names of the checkpoints that an engine of the run may read: the newest ones, and the one that it
     scores again when it finishes."""
     live = [row for row in repository.checkpoints(session, run_id) if not row.superseded]

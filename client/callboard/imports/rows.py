@@ -30,8 +30,12 @@ _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _MAX_DEPTH = 20
 """Of objects in a line of JSON."""
-_MAX_CELL_CHARACTERS = 2**31 - 1
-"""The largest limit that `csv` accepts on every platform."""
+_MAX_LINE_CHARACTERS = 2**22
+"""Of a line, and of the lines that one pair of quotes joins: each is read as a whole."""
+_MAX_CHUNK_BYTES = 2**28
+"""Of a column in a row group of Parquet, before compression."""
+_MAX_TEXT_CHARACTERS = 2_000
+"""Of a text in Parquet, where a dictionary may repeat it in each row. The rest is not read."""
 
 
 @dataclass
@@ -133,7 +137,11 @@ def _lines(path: Path, not_kept: Counter[str]) -> Iterator[str]:
         with io.TextIOWrapper(binary, encoding, newline="") as text:
             is_empty = True
             try:
-                for line in text:
+                while line := text.readline(_MAX_LINE_CHARACTERS + 1):
+                    if len(line) > _MAX_LINE_CHARACTERS:
+                        raise UnreadableLog(
+                            f"{path}: it has a line of over {_MAX_LINE_CHARACTERS:,} characters"
+                        )
                     yield line
                     is_empty = False
             except EOFError:
@@ -213,6 +221,8 @@ class _Cells:
         """Lines that were read and are to be read again."""
         self._taken: list[str] = []
         """Lines of the row that is read."""
+        self._n_characters = 0
+        """Of these lines."""
 
     @property
     def is_ahead(self) -> bool:
@@ -221,7 +231,7 @@ class _Cells:
 
     def read(self) -> Iterator[list[str]]:
         """The cells of each row."""
-        csv.field_size_limit(_MAX_CELL_CHARACTERS)
+        csv.field_size_limit(2 * _MAX_LINE_CHARACTERS)
         is_done = False
         while not is_done:
             is_done = True
@@ -229,20 +239,25 @@ class _Cells:
                 if len(self._taken) > 1 and not self._is_closed():
                     self._not_kept[OPEN_QUOTE] += 1
                     first, *others = self._taken
-                    self._taken.clear()
+                    self._clear()
                     self._back.extendleft(reversed(others))
                     yield next(csv.reader([first], delimiter=self._delimiter, quoting=csv.QUOTE_NONE))
                     is_done = False
                     break
-                self._taken.clear()
+                self._clear()
                 yield cells
 
+    def _clear(self) -> None:
+        self._taken.clear()
+        self._n_characters = 0
+
     def _take(self) -> Iterator[str]:
-        while True:
+        while self._n_characters <= _MAX_LINE_CHARACTERS:
             line = self._back.popleft() if self._back else next(self._lines, None)
             if line is None:
                 return
             self._taken.append(line)
+            self._n_characters += len(line)
             yield line
 
     def _is_closed(self) -> bool:
@@ -371,11 +386,51 @@ def _parquet(path: Path) -> Iterator[Any]:
         ) from None
 
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(path) as described:
+            texts = [field.name for field in described.schema_arrow if _is_text(field.type)]
+        with ParquetFile(path, read_dictionary=texts) as file:
             yield list(file.schema_arrow.names)
             described = (file.schema_arrow.metadata or {}).get(b"runs", b"")
             yield {"runs": _object(described.decode("utf-8", "replace")) or {}}
-            for batch in file.iter_batches(batch_size=10_000):
-                yield from batch.to_pylist()
+            yield from _parquet_rows(path, file)
     except ArrowException as error:
         raise UnreadableLog(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _parquet_rows(path: Path, file: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file: a text is cut before it becomes an object for each row that has it, and a
+    list, an object or bytes, which are no values of metrics, are not read."""
+    from pyarrow import DictionaryArray, compute, types
+
+    names = file.schema_arrow.names
+    read = [
+        field.name
+        for field in file.schema_arrow
+        if not (
+            types.is_nested(field.type) or types.is_binary(field.type) or types.is_large_binary(field.type)
+        )
+    ]
+    for n in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(n)
+        for column in map(group.column, range(group.num_columns)):
+            if column.total_uncompressed_size > _MAX_CHUNK_BYTES:
+                raise UnreadableLog(
+                    f"{path}: column {quoted(column.path_in_schema)} has {column.total_uncompressed_size:,} "
+                    "bytes in one row group; write it in smaller ones"
+                )
+    rest = dict.fromkeys(names)
+    for batch in file.iter_batches(batch_size=10_000, columns=read):
+        columns = {}
+        for name, column in zip(batch.schema.names, batch.columns):
+            if isinstance(column, DictionaryArray) and _is_text(column.dictionary.type):
+                cut = compute.utf8_slice_codeunits(column.dictionary, 0, _MAX_TEXT_CHARACTERS)
+                column = DictionaryArray.from_arrays(column.indices, cut)
+            columns[name] = column.to_pylist()
+        for cells in zip(*columns.values()):
+            yield rest | dict(zip(columns, cells))

@@ -21,14 +21,27 @@ export type ComparisonRequest = {
   threshold: number | undefined;
   /** Of evaluations; each group's own if undefined. */
   protocol: string | undefined;
+  /** The group with which the others are compared; the first if undefined. */
+  baseline: string | undefined;
+  /** Whether all pairs are compared in its place. */
+  pairs: 'all' | undefined;
   /** Whether some runs still train, so that the result changes. */
   training: boolean;
 };
 
 /** Statistics over groups of seeds. */
-export const comparisonQuery = ({ runs, score, at, threshold, protocol, training }: ComparisonRequest) =>
+export const comparisonQuery = ({
+  runs,
+  score,
+  at,
+  threshold,
+  protocol,
+  baseline,
+  pairs,
+  training,
+}: ComparisonRequest) =>
   queryOptions({
-    queryKey: keys.comparison(runs, score, at, threshold, protocol),
+    queryKey: keys.comparison(runs, score, at, threshold, protocol, baseline, pairs),
     queryFn: ({ signal }) => {
       const query = {
         run: [...runs],
@@ -36,6 +49,8 @@ export const comparisonQuery = ({ runs, score, at, threshold, protocol, training
         at,
         ...(threshold === undefined ? {} : { threshold }),
         ...(protocol === undefined ? {} : { protocol }),
+        ...(baseline === undefined ? {} : { baseline }),
+        ...(pairs === undefined ? {} : { pairs }),
       };
       return unwrap(api.GET('/api/v1/comparisons', { params: { query }, signal }));
     },

@@ -89,7 +89,7 @@ export const figureQuery = (client: QueryClient, request: FigureRequest, marks =
       if (previous) {
         const had = {
           since_revision: [...previous.revisions],
-          ...(previous.scale !== null && { had_scale: previous.scale }),
+          had_scale: [...previous.scales],
           layout: previous.marks.version !== marks.version || previous.marks.period !== marks.period,
         };
         const figure = withTails(previous, await fetchFigure({ ...query, ...had }, signal));

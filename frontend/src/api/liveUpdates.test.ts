@@ -38,8 +38,10 @@ const job = (does: string, state = 'done', run = A) =>
     changed: ['state', does, ...(state === 'done' || state === 'failed' ? ['result'] : [])],
   });
 
-/** The kinds that the service records. */
+/** The kinds that the service records; an experiment's is that of its row. */
 const KINDS = [
+  'sweep',
+  'study',
   ...new Set(
     ['../backend/', '../workers/']
       .flatMap((folder) =>

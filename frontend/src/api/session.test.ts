@@ -1,6 +1,6 @@
 import { renderHook } from '@testing-library/react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { sessionHeaders, takeSecret } from './pageSecret';
+import { loginNonce, sessionHeaders, takeSecret } from './pageSecret';
 import { forgetSession, isTicketOld, keepSession, useMediaUrl, withTicket } from './session';
 
 beforeEach(forgetSession);
@@ -25,11 +25,26 @@ it('the address of a video has the ticket of the moment at which it became ready
 
 describe('the secret of a page', () => {
   it('is taken from the fragment of the address and removed there', () => {
-    history.replaceState(null, '', '/hosts?a=1#page_secret=abc-_1');
+    history.replaceState(null, '', `/hosts?a=1#page_secret=abc-_1&nonce=${loginNonce()}`);
     takeSecret();
     expect(location.href).toMatch(/\/hosts\?a=1$/);
     expect(sessionHeaders()).toEqual({ 'X-Page-Secret': 'abc-_1' });
   });
+
+  it.each(['', '&nonce=theirs'])(
+    'is not believed in an address that no login of this tab has asked for: %s',
+    (nonce) => {
+      keepSession({ page_secret: 'kept' });
+      loginNonce();
+      history.replaceState(null, '', `/#page_secret=theirs${nonce}`);
+      takeSecret();
+      expect(location.hash).toBe('');
+      expect(sessionHeaders()).toEqual({ 'X-Page-Secret': 'kept' });
+      history.replaceState(null, '', '/#page_secret=theirs&nonce=null');
+      takeSecret();
+      expect(sessionHeaders()).toEqual({ 'X-Page-Secret': 'kept' });
+    },
+  );
 
   it('is left alone by any other fragment', () => {
     keepSession({ page_secret: 'kept' });

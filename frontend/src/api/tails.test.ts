@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Answer, type Figure, type Trace, wholeFigure, withTails } from './tails';
 
-const COUNTS = { revisions: [1], n_total: 0, n_shown: 0, bands: [], scale: null };
+const COUNTS = { revisions: [1], n_total: 0, n_shown: 0, bands: [], scales: [] };
 const answer = (traces: object[], more: Partial<Answer> = {}): Answer => ({
   ...COUNTS,
   data: traces,

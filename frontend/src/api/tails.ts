@@ -56,8 +56,8 @@ export type Figure = {
   n_shown: number;
   /** What is drawn around the lines, or instead of the centres of groups. */
   bands: readonly string[];
-  /** The width of the window that the lines are means of; null without one. */
-  scale: number | null;
+  /** The width of the window of which the lines are means: one, or one for each run; empty without any. */
+  scales: readonly number[];
 };
 
 /** The service's answer: a figure, or what a client lacks of it. */

@@ -45,13 +45,14 @@ it.each([
 ])('formatP(%f) is "%s"', (p, text) => expect(formatP(p)).toBe(text));
 
 describe('verdict', () => {
+  const groups = ['one', 'other'].map((id) => ({ id, n: 5 }) as GroupStatistics);
   it.each([
     [{ better: 'one', p_adjusted: 2 / 70 }, 'A better (p = 0.029)'],
     [{ better: 'other', p_adjusted: 0.0004 }, 'B better (p < 0.001)'],
     [{ p_adjusted: 0.21 }, 'no significant difference (p = 0.21)'],
     [
-      { p_adjusted: 1 / 3, seeds_to_differ: 4 },
-      'no significant difference (p = 0.33); significance is possible from 4 seeds per group',
+      { p_adjusted: 1, seeds_to_differ: 7 },
+      'not decided: 5 seeds cannot reach p < 0.05 in 28 comparisons; 7 seeds per group could',
     ],
-  ])('of %j is "%s"', (measured, text) => expect(verdict(pair(measured))).toBe(text));
+  ])('of %j is "%s"', (measured, text) => expect(verdict(pair(measured), groups, 28)).toBe(text));
 });

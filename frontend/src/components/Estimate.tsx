@@ -1,5 +1,5 @@
 import type { Estimate, GroupStatistics, Improvement } from '@/api/comparisons';
-import { DASH } from '@/lib/format';
+import { DASH, plural } from '@/lib/format';
 import classes from './Estimate.module.css';
 
 /** An estimate with its interval, such as "12.3 [11.0, 14.2]". */
@@ -32,13 +32,22 @@ export function formatP(p: number): string {
   return `p = ${p.toFixed(p < 0.1 ? 3 : 2)}`;
 }
 
-/** The result of the permutation test of a pair, and from how many seeds it could find a difference. */
-export function verdict({ a, better, p_adjusted, seeds_to_differ }: Improvement): string {
+/**
+ * The result of the permutation test of a pair. Where its seeds are too few for the number of comparisons, nothing is
+ * decided: that is no sign of equality.
+ */
+export function verdict(
+  { a, b, better, p_adjusted, seeds_to_differ }: Improvement,
+  groups: readonly GroupStatistics[],
+  nComparisons: number,
+): string {
   const p = formatP(p_adjusted);
   if (better !== null) return `${better === a ? 'A' : 'B'} better (${p})`;
-  const more =
-    seeds_to_differ === null ? '' : `; significance is possible from ${seeds_to_differ} seeds per group`;
-  return `no significant difference (${p})${more}`;
+  if (seeds_to_differ === null) return `no significant difference (${p})`;
+  const ns = groups.filter(({ id }) => id === a || id === b).map(({ n }) => n);
+  const [least, most] = [Math.min(...ns), Math.max(...ns)];
+  const seeds = least === most ? plural(least, 'seed') : `${least} and ${most} seeds`;
+  return `not decided: ${seeds} cannot reach p < 0.05 in ${plural(nComparisons, 'comparison')}; ${seeds_to_differ} seeds per group could`;
 }
 
 type Props = {

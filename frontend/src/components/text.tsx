@@ -205,7 +205,7 @@ function wordsOf(text: string, room: number, kept: 'start' | 'end'): string {
 }
 
 /** A score in a column: room for the missing decimals, so that points stand below each other. */
-export function Score({ value }: { value: number | null | undefined }) {
+export function Score({ value, early = false }: { value: number | null | undefined; early?: boolean }) {
   const text = formatScore(value);
   const decimals = text.split('.')[1]?.length;
   return (
@@ -214,7 +214,20 @@ export function Score({ value }: { value: number | null | undefined }) {
       data-room={decimals === undefined ? '.00' : '0'.repeat(2 - decimals)}
     >
       {text}
+      {early && <Early />}
     </span>
+  );
+}
+
+/** Marks a score that is that of the first, short episodes. */
+export function Early() {
+  return (
+    <em
+      className={classes.early}
+      title="Most agent steps so far are those of episodes that have not ended: this is the score of short episodes, and enters no rank, group or verdict."
+    >
+      {' early'}
+    </em>
   );
 }
 

@@ -261,6 +261,10 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' },
     score: oneOf(search.score, ['evaluation'] as const),
     /** Where they compare it; by default, at the shortest run's length. */
     at: oneOf(search.at, ['end'] as const),
+    /** The group with which the others are compared; by default, the first. */
+    baseline: nameOf(search.baseline),
+    /** Whether all pairs are compared in its place. */
+    pairs: oneOf(search.pairs, ['all'] as const),
     /** Protocol of the compared evaluations; by default, that of each group. */
     protocol: protocol(search.protocol),
     threshold:

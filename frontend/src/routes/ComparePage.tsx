@@ -86,6 +86,8 @@ export default function ComparePage() {
     at: search.at ?? 'common',
     threshold: search.threshold,
     protocol: search.protocol,
+    baseline: search.baseline,
+    pairs: search.pairs,
   } as const;
   const scoredBy = runs.map(({ return_metric }) => return_metric ?? '').join(' ');
   // The same request as that of the statistics.
@@ -213,8 +215,11 @@ export default function ComparePage() {
             change({ group_styles: formatGroupStyles(restyled(all, group, style)) }, true)
           }
           view={view}
-          onView={({ score, at, threshold, protocol }) =>
+          onRuns={setRuns}
+          onView={({ score, at, threshold, protocol, baseline, pairs }) =>
             change({
+              baseline,
+              pairs,
               score: score === 'training' ? undefined : score,
               at: at === 'common' ? undefined : at,
               threshold,

@@ -12,10 +12,10 @@ from backend.db.base import new_id
 from backend.db.checked_json import DAMAGED
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
-from backend.platform.errors import Conflict
 from backend.runs.runs import actions, repository, service
+from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
-from tests.support.rows import add_host, episode_row, evaluation_row, make_run
+from tests.support.rows import CARTPOLE, add_host, episode_row, evaluation_row, make_run
 from tests.support.waiting import Patience
 from tests.workers.support import GIB, add_checkpoint, claim, expire_lease, run_row
 
@@ -126,10 +126,15 @@ def test_claim_skips_run_whose_environment_or_device_the_host_lacks(engine: Engi
         assert won.run_id == run.id
 
 
+UNKNOWN = parse_run_spec(CARTPOLE).model_dump(mode="json") | {"algorithm": "ours"}
+
+
 @pytest.mark.service
 @pytest.mark.parametrize("devices", [["cpu"], ["cpu", "cuda:0 (some card)"]], ids=["cpu", "gpu"])
-@pytest.mark.parametrize("damage", [[], "x", {"device": "cpu"}], ids=str)
-def test_run_whose_specification_is_damaged_fails_and_blocks_no_other(
+@pytest.mark.parametrize(
+    "damage", [[], "x", {"device": "cpu"}, UNKNOWN], ids=["list", "text", "object", "algorithm"]
+)
+def test_run_whose_specification_cannot_be_read_fails_and_blocks_no_other(
     engine: Engine, devices: list[str], damage: Any
 ) -> None:
     add_host(engine, "a", devices=devices)
@@ -140,9 +145,8 @@ def test_run_whose_specification_is_damaged_fails_and_blocks_no_other(
     assert won is not None
     assert won.run_id == other.id
     row = run_row(engine, damaged.id)
-    assert (row.state, row.state_reason, row.error) == ("failed", DAMAGED, DAMAGED)
-    with writing(engine) as session, pytest.raises(Conflict, match="it cannot be resumed"):
-        actions.resume(session, damaged.id)
+    reason = 'its algorithm "ours" is not installed' if damage == UNKNOWN else DAMAGED
+    assert (row.state, row.state_reason, row.error) == ("failed", reason, reason)
 
 
 def test_concurrent_claims_never_return_the_same_run(engine: Engine) -> None:

@@ -107,8 +107,8 @@ def started(item_id: str) -> Started:
         shown |= set(figure.arms) or {arm.label for arm in spec.arms}
         shown |= set(filter(None, [figure.reduction.reference_arm]))
     arms = tuple(arm for arm in spec.arms if arm.label in shown)
-    one = spec.draws.model_copy(update={"n": 1})
-    small = {"arms": arms, "environments": spec.environments[:1], "draws": one}
+    draws = spec.draws.model_copy(update={"n": 1})
+    small = {"arms": arms, "environments": spec.environments[:1], "draws": draws}
     cells = expansion.cells(spec.model_copy(update=small), {})
     return Started(item, spec, [cell.spec for cell in cells], figures)
 
@@ -190,10 +190,11 @@ def _protocol(of: Started, stated: Any) -> bool:
 
 def _rule(rule: str, k: int | None = None, **more: Any) -> Callable[[Started], bool]:
     def holds(of: Started) -> bool:
-        rules = [figure.reduction for figure in of.figures]
+        reductions = [figure.reduction for figure in of.figures]
         return all(
-            (found.rule, found.k) == (rule, k) and all(getattr(found, name) == v for name, v in more.items())
-            for found in rules
+            (reduction.rule, reduction.k) == (rule, k)
+            and all(getattr(reduction, name) == v for name, v in more.items())
+            for reduction in reductions
         )
 
     return holds

@@ -448,7 +448,7 @@ def _fail(*arguments: object, **fields: object) -> None:
     raise Unavailable("the database is away", retry_after_s=1)
 
 
-def test_clean_up_deletes_the_stored_file_whose_row_was_not_added_and_no_other(
+def test_clean_up_deletes_stored_files_without_a_row_and_unfinished_uploads_alone(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, content = service.client, b"parameters"
@@ -467,12 +467,15 @@ def test_clean_up_deletes_the_stored_file_whose_row_was_not_added_and_no_other(
     assert send(client, run, "checkpoints", body)["stored"] == 1
     [row] = client.get(path).json()["items"]
     assert row["file"] != left.name
+    assert upload(client, run, b"never complete", name=new_id()).status_code == 200
     context = Context.from_settings(service.settings)
     try:
         assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 0, "their requests may still add rows"
         with writing(service.engine) as session:
             session.execute(update(RemovedFile).values(removed_at=datetime(2020, 1, 1, tzinfo=UTC)))
-        assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 2
+        # The two files without a row, and the parts of both uploads, of which those of the first are gone.
+        assert delete_removed_files(context, grace_s=SHORT_GRACE_S) == 4
+        assert context.store.sizes_of_uploads(run["id"]) == {}
     finally:
         context.close()
     assert [path.name for path in folder.iterdir()] == [row["file"]]
@@ -508,15 +511,13 @@ def test_uploads_are_bounded(sqlite_service: RunningService, monkeypatch: pytest
     client = sqlite_service.client
     run = create(client)
     monkeypatch.setattr("backend.external.uploads.MAX_UPLOAD_BYTES", 10)
-    monkeypatch.setattr("backend.external.uploads.MAX_UNFINISHED_BYTES", 15)
+    monkeypatch.setattr("backend.external.uploads.MAX_UNFINISHED_BYTES", 10)
     assert upload(client, run, b"x" * 10).status_code == 200
     for answer in (upload(client, run, b"x", offset=10), upload(client, run, b"")):
         assert answer.status_code == 422
         assert [error["field"] for error in answer.json()["errors"]] == ["body"]
     too_many = upload(client, run, b"x" * 6, name=new_id())
     assert (too_many.status_code, too_many.headers["Retry-After"]) == (503, "30"), "not for good"
-    monkeypatch.setattr("backend.external.uploads.UNFINISHED_S", -1.0)
-    assert upload(client, run, b"x" * 6, name=new_id()).status_code == 200, "older ones are deleted"
     own = created_run(client.post("/api/v1/runs", json=CARTPOLE))
     assert upload(client, own, b"x").status_code == 409
     assert upload(client, {"id": new_id()}, b"x").status_code == 404
@@ -543,7 +544,7 @@ def test_upload_that_is_refused_as_a_file_of_the_run_is_deleted(
     form = {"form": "file"} if kind == "videos" else {}
     answer = client.post(f"/api/v1/runs/{run['id']}/{kind}", json=checkpoint(1, content, **form))
     assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (422, [field])
-    assert list((sqlite_service.settings.home_dir / "uploads" / run["id"]).iterdir()) == []
+    assert sqlite_service.app_state.artifacts.sizes_of_uploads(run["id"]) == {}
 
 
 def test_whole_floats_are_integers_in_every_column(sqlite_service: RunningService) -> None:

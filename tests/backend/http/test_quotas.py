@@ -120,6 +120,21 @@ def test_nothing_that_scripts_send_is_stored_on_a_disk_that_is_nearly_full(
     assert sqlite_service.client.delete(f"/api/v1/runs/{kept.id}").status_code == 204
 
 
+def test_script_ends_and_a_run_that_is_to_stop_is_deleted_on_a_disk_that_is_nearly_full(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = sqlite_service.client
+    first, second = external.create(client), external.create(client)
+    nearly_full = Usage(10**9, 10**9 - 2**25, 2**25)
+    monkeypatch.setattr("backend.http.dependencies.shutil.disk_usage", lambda folder: nearly_full)
+    path = f"/api/v1/runs/{first['id']}"
+    assert client.post(f"{path}/heartbeat", json={"state": "finished"}).json()["state"] == "finished"
+    path = f"/api/v1/runs/{second['id']}"
+    assert client.delete(path).status_code == 409
+    assert client.post(f"{path}/stop").status_code == 200
+    assert client.delete(path).status_code == 204
+
+
 def test_points_of_many_metrics_are_sent_in_parts(sqlite_service: RunningService) -> None:
     run = external.create(sqlite_service.client)
     series = [

@@ -20,10 +20,11 @@ from time import monotonic
 from tests.campaigns.attacks.attacks import ATTACKS
 from tests.campaigns.attacks.files import FILES
 from tests.campaigns.attacks.laws import LAWS
+from tests.campaigns.attacks.linearity import LINEARITY
 from tests.campaigns.attacks.target import MAX_USERS_P95_S, Report, Target
 from tests.campaigns.attacks.users import p95_s, summary
 
-ALL = LAWS | FILES | ATTACKS
+ALL = LINEARITY | LAWS | FILES | ATTACKS
 COMMAND_TIMEOUT_S = 10.0
 
 

@@ -15,19 +15,23 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Lock, Thread
 from time import monotonic, sleep
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
 import numpy as np
 
+from backend.access.auth.login_limits import FREE_FAILURES
 from backend.db.base import new_id
 from backend.external.endpoints import ARROW
 from backend.external.schemas import MAX_SERIES_OF_REQUEST
+from backend.replays.videos.service import MAX_WAITING_OF_SENDER
 from tests.campaigns.attacks.attacks import many_runs
 from tests.campaigns.attacks.target import Report, Target
 from tests.support.arrow import arrow_stream
 from tests.support.external import SOURCE
 from tests.support.rows import CARTPOLE, external_request
+from tests.support.sockets import connected
 
 FLOOD_S = 4.0
 MAX_ANSWER_BYTES = 16_000
@@ -259,6 +263,101 @@ def socket_pings(target: Target, report: Report) -> None:
 def socket_fragments(target: Target, report: Report) -> None:
     """8 WebSockets of a viewer send a message in fragments that never ends."""
     _sockets(target, report, b"\x01\x81\0\0\0\0x" + b"\x00\x81\0\0\0\0x" * 2_000)
+
+
+def strings_without_end(target: Target, report: Report) -> None:
+    """Strings that do not end, of quotes alone: without a login, and 2 MB of a viewer."""
+    short, long = (b'"' + b'\\"' * n for n in (8_000, 1_000_000))
+    check(report, flood(target, 4, "POST", "/api/v1/auth/login", short, as_json(None), FLOOD_S / 2), "422")
+    viewer = as_json(target.tokens["viewer"])
+    check(report, flood(target, 4, "POST", ESTIMATE, long, viewer, FLOOD_S / 2), "422")
+
+
+# A bound belongs to one principal.
+
+
+def open_bodies(target: Target, report: Report) -> None:
+    """256 connections begin bodies of a login that do not end; others log in and change runs meanwhile."""
+    address = urlsplit(target.url)
+    head = (
+        f"POST /api/v1/auth/login HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n"
+    )
+    with connected(target.url, head.encode() + b"4000\r\n" + b" " * 2**14 + b"\r\n", n=256):
+
+        def others() -> None:
+            end = monotonic() + FLOOD_S
+            login = {"name": "nobody", "password": "a wrong password"}
+            large = external_request(config={"text": "x" * 20_000})
+            with httpx.Client(headers=as_json(target.tokens["external"]), timeout=60) as client:
+                while monotonic() < end:
+                    statuses = [
+                        str(client.post(f"{target.url}/api/v1/runs", json=large).status_code),
+                        target.status_of("POST", "/api/v1/auth/login", json=login),
+                    ]
+                    report.answers.update(statuses)
+                    if "503" in statuses:
+                        report.problems.append("a request with a body was refused")
+                        return
+
+        check_writes(target, report, others)
+
+
+def guesses_of_one_machine(target: Target, report: Report) -> None:
+    """Another user of the machine guesses a password from 12 of its loopback addresses."""
+    address = urlsplit(target.url)
+    body = json.dumps({"name": "owner", "password": "a wrong guess"})
+    for n in range(48):
+        source = (f"127.0.1.{2 + n // 4}", 0)
+        client = http.client.HTTPConnection(str(address.hostname), address.port, 60, source)
+        client.request("POST", "/api/v1/auth/login", body, as_json(None))
+        report.answers[str(client.getresponse().status)] += 1
+        client.close()
+    if report.answers["401"] > FREE_FAILURES:
+        report.problems.append(f"{report.answers['401']} guesses were tried")
+
+
+def keys_of_two_scripts(target: Target, report: Report) -> None:
+    """Two tokens of a user send the same request with the same idempotency key."""
+    ids = set()
+    for name in ("operator", "external"):
+        headers = as_json(target.tokens[name]) | {"Idempotency-Key": "job-1"}
+        answer = httpx.post(f"{target.url}/api/v1/runs", json=external_request(), headers=headers, timeout=60)
+        report.answers[str(answer.status_code)] += 1
+        ids.add(answer.json()["items"][0]["id"])
+    if len(ids) != 2:
+        report.problems.append("a script got the run of another one")
+
+
+def many_videos(target: Target, report: Report) -> None:
+    """A script sends 60 videos; at most 20 of them wait."""
+    content = io.BytesIO()
+    np.savez(content, frames=np.zeros((200, 256, 256, 3), np.uint8))
+    sent = content.getvalue()
+    with httpx.Client(headers={"Authorization": f"Bearer {target.tokens['external']}"}, timeout=60) as client:
+        run = client.post(f"{target.url}/api/v1/runs", json=external_request()).json()["items"][0]["id"]
+        path, sequence, end = f"{target.url}/api/v1/runs/{run}", 1, monotonic() + 5 * FLOOD_S
+        while monotonic() < end and not report.answers["429"]:
+            upload = new_id()
+            for offset in range(0, len(sent), 2**20):
+                part = sent[offset : offset + 2**20]
+                client.put(f"{path}/uploads/{upload}", params={"offset": offset}, content=part)
+            fields = {"upload": upload, "size_bytes": len(sent), "sha256": sha256(sent).hexdigest()}
+            body = {"source": SOURCE, "sequence": sequence, "agent_steps": sequence, "wall_time_s": 1.0}
+            status = client.post(f"{path}/videos", json=body | fields | {"form": "frames"}).status_code
+            report.answers[str(status)] += 1
+            sequence += status == 200
+        waiting = [item for item in client_items(target, run) if item["state"] in ("queued", "running")]
+    report.details = f"{len(waiting)} wait"
+    if len(waiting) > MAX_WAITING_OF_SENDER:
+        report.problems.append(f"{len(waiting)} videos of one script wait")
+
+
+def client_items(target: Target, run_id: str) -> list[dict[str, Any]]:
+    """The videos of a run."""
+    answer = target.client.get(f"/api/v1/runs/{run_id}/videos", params={"limit": 1000}).json()
+    items: list[dict[str, Any]] = answer["items"]
+    return items
 
 
 # Bounded work.
@@ -511,6 +610,11 @@ LAWS: dict[str, Callable[[Target, Report], None]] = {
         stolen_cookies,
         one_byte_chunks,
         json_of_every_extreme,
+        strings_without_end,
+        open_bodies,
+        guesses_of_one_machine,
+        keys_of_two_scripts,
+        many_videos,
         large_headers,
         socket_pings,
         socket_fragments,

@@ -1,5 +1,6 @@
 """The attacked installation, and what is measured of it."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ from tests.support.pages import session_headers
 from tests.support.rows import make_run
 
 MIB = 2**20
+LOOP = Path(__file__).with_name("loop")
+"""Where the program is that measures the web process's event loop."""
 MAX_WEB_MIB = 400
 MAX_WORKER_MIB = 200
 MAX_RECOVERY_S = 10.0
@@ -77,6 +80,10 @@ class Target:
     """
 
     def __init__(self, home: Path, *, short: bool = False, n_users: int = 0) -> None:
+        self._slow_callbacks = home.with_name("slow-callbacks.txt")
+        os.environ["SLOW_CALLBACKS"] = str(self._slow_callbacks)
+        paths = [str(LOOP), *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         self.installation = Installation(home, slots=1)
         self.client = self.installation.log_in()
         self.engine = make_engine(f"sqlite:///{home / 'callboard.sqlite3'}")
@@ -167,6 +174,7 @@ class Target:
         for process in (web, worker):
             _reset_peak(process)
         log_bytes = self._log_bytes()
+        self._take_callbacks()
         done = Event()
         health = Thread(target=self._watch_health, args=(done, report), daemon=True)
         health.start()
@@ -187,6 +195,7 @@ class Target:
             report.problems.append(f"restarted: {', '.join(ended_processes)}")
         else:
             report.web_mib, report.worker_mib = _peak_mib(web), _peak_mib(worker)
+        report.problems += [f"a callback of the event loop took {line}" for line in self._take_callbacks()]
         if self.users is not None:
             report.users = [sample for sample in self.users.samples(started) if sample.began_s < ended]
             counted = [sample for sample in report.users if not (report.writes_must_wait and sample.is_write)]
@@ -206,6 +215,15 @@ class Target:
             self.users.stop()
         self.engine.dispose()
         self.installation.stop()
+
+    def _take_callbacks(self) -> list[str]:
+        """The callbacks of the web process's event loop that took long, once each."""
+        try:
+            lines = self._slow_callbacks.read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        self._slow_callbacks.unlink()
+        return lines
 
     def _is_quick(self) -> bool:
         started = monotonic()

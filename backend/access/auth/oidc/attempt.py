@@ -12,7 +12,7 @@ LIFETIME_S = 600
 MAX_PATH_CHARACTERS = 1000
 
 _OWN_PATH = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
-_COOKIE = re.compile(r"[A-Za-z0-9_-]{43}\.([0-9]{1,12})\.[A-Za-z0-9_-]*")
+_COOKIE = re.compile(r"[A-Za-z0-9_-]{43}\.([0-9]{1,12})\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{0,64}")
 
 
 def own_path(path: str | None) -> str:
@@ -30,13 +30,14 @@ class SignInAttempt:
     """
 
     cookie: str
-    """A random secret, the end of its lifetime, and the page to return to."""
+    """A random secret, the end of its lifetime, the page to return to, and the nonce of the page that begins
+    it."""
 
     @classmethod
-    def start(cls, path: str) -> "SignInAttempt":
+    def start(cls, path: str, page_nonce: str = "") -> "SignInAttempt":
         """A new attempt that returns to `path`."""
         page = _unpadded(path.encode())
-        return cls(f"{secrets.token_urlsafe(32)}.{int(time()) + LIFETIME_S}.{page}")
+        return cls(f"{secrets.token_urlsafe(32)}.{int(time()) + LIFETIME_S}.{page}.{page_nonce}")
 
     @classmethod
     def resume(cls, cookie: str | None, state: str) -> "SignInAttempt | None":
@@ -57,6 +58,11 @@ class SignInAttempt:
             return own_path(urlsafe_b64decode(self.cookie.split(".")[2] + "==").decode())
         except ValueError:
             return "/"
+
+    @property
+    def page_nonce(self) -> str:
+        """The nonce of the page that has begun it."""
+        return self.cookie.split(".")[3]
 
     @cached_property
     def state(self) -> str:

@@ -13,7 +13,14 @@ from backend.access.audit import service as audit
 from backend.access.audit.requests import origin_of
 from backend.access.auth import login_limits
 from backend.access.auth import service as auth
-from backend.access.auth.endpoints import browser_of, is_secure, network_of, page_address, set_session_cookie
+from backend.access.auth.endpoints import (
+    PageNonce,
+    browser_of,
+    is_secure,
+    network_of,
+    page_address,
+    set_session_cookie,
+)
 from backend.access.auth.oidc import service
 from backend.access.auth.oidc.attempt import LIFETIME_S, SignInAttempt, own_path
 from backend.access.auth.oidc.identity import Code, Identity, ProviderUnavailable, Refused
@@ -45,9 +52,13 @@ async def start_oidc_login(
     state: AppStateDep,
     auth_state: AuthStateDep,
     page: Annotated[str | None, Query(alias="from")] = None,
+    nonce: PageNonce = None,
 ) -> Response:
-    """Redirect to the provider, from which the browser returns to `/login/oidc/callback`."""
-    provider, attempt = _provider(auth_state), SignInAttempt.start(own_path(page))
+    """Redirect to the provider, from which the browser returns to `/login/oidc/callback`. Without a nonce the
+    login page, which has one, comes first."""
+    provider, attempt = _provider(auth_state), SignInAttempt.start(own_path(page), nonce or "")
+    if nonce is None:
+        return _redirect("/login")
     try:
         url = await provider.authorization_url(attempt, _redirect_uri(request, state))
     except (ProviderUnavailable, TooMany) as error:
@@ -100,7 +111,7 @@ async def finish_oidc_login(
         await run_in_threadpool(_record_failure, state, request, identity, reason)
         return _to_login_page(refusal.code if isinstance(refusal, Refused) else "unavailable", attempt)
     log.info("login.succeeded", method="oidc", user=name, address=address)
-    answer = _redirect(page_address(attempt.path.partition("#")[0], opened))
+    answer = _redirect(page_address(attempt.path.partition("#")[0], opened, attempt.page_nonce))
     set_session_cookie(request, answer, opened)
     _delete_cookie(request, answer)
     return answer

@@ -93,7 +93,7 @@ def _load(session: Session, runs: FigureRuns) -> _Curves:
     figure, metric = runs.figure, _metric(runs.figure)
     reduction = reduce_runs(runs)
     column, divisor, x_title = _X[figure.x]
-    words = [f"lines: means over {100 * _SMOOTHED_SHARE:g} % of the axis, band {SPREAD.band}"]
+    words = [f"lines: means over {100 * _SMOOTHED_SHARE:g} % of each run’s length, band {SPREAD.band}"]
     chosen = _chosen_rows(runs, reduction)
     if any(len(rows) > MAX_RUNS_PER_CURVE for rows in chosen.values()):
         which = "best" if _selects(figure) else "first"
@@ -110,7 +110,6 @@ def _load(session: Session, runs: FigureRuns) -> _Curves:
     if figure.x == "hours":
         divisor, symbol = time_unit(furthest)
         x_title = time_title(symbol)
-    axes = Axes(column, _POINTS, smoothing="window", scale=max(1e-9, furthest * _SMOOTHED_SHARE))
     curves = []
     unit = describe(metric).divisor
     for (label, environment), rows in chosen.items():
@@ -118,6 +117,8 @@ def _load(session: Session, runs: FigureRuns) -> _Curves:
         members = [by_run[run_id] for run_id in reached]
         if not members:
             continue
+        scales = {run_id: max(1e-9, x * _SMOOTHED_SHARE) for run_id, x in reached.items() if run_id}
+        axes = Axes(column, _POINTS, smoothing="window", scale=None, scale_by_run=scales)
         grid = mean_curve(session, members, axes, tuple(reached.values()))
         curves.append(
             ArmCurve.of_grid(label, runs.title(environment), grid, len(members), x_unit=divisor, y_unit=unit)

@@ -23,7 +23,7 @@ const service = vi.hoisted(() => {
       revisions: [1, 1],
       ...n,
       bands: [],
-      scale: null,
+      scales: [],
     };
     return Promise.resolve(Response.json({ items: [figure] }));
   };

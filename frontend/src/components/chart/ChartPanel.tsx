@@ -12,7 +12,7 @@ import { withoutLine } from './gaps';
 import { useCurveView } from './curveView';
 import { curveSource } from './export/source';
 import { type LegendNames, withShortNames } from './legend';
-import { onLogScale, yAxis } from './scale';
+import { onLogScale, outsideMarks, yAxis } from './scale';
 import { summaryOf } from './summary';
 import { Problem } from '@/components/feedback';
 import { formatNumber } from '@/lib/format';
@@ -127,8 +127,10 @@ export function ChartPanel(props: ChartPanelProps) {
       layout: {
         ...layout,
         // The summary above counts the values in view that are not finite.
-        annotations:
-          layout.annotations?.filter((note) => !('name' in note && note.name === 'not_finite')) ?? [],
+        annotations: [
+          ...(layout.annotations ?? []).filter((note) => !('name' in note && note.name === 'not_finite')),
+          ...outsideMarks(shown, zoom, log),
+        ],
         ...(main
           ? isPlain && { showlegend: false }
           : { showlegend: runs.length === 1 && entries.length > 1 && !isPlain }),
@@ -177,7 +179,7 @@ export function ChartPanel(props: ChartPanelProps) {
           source={curveSource(
             { name: fileName, title },
             { ...request, theme: 'light', spread, styles, environment, ...drawn },
-            { hidden, log, names, scale: data?.scale ?? null, hasBands: Boolean(data?.bands.length) },
+            { hidden, log, names, hasBands: Boolean(data?.bands.length) },
           )}
           name={fileName}
           log={log}

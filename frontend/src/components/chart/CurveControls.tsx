@@ -138,7 +138,7 @@ function Scale({ label, unit, scale, onScale }: ScaleProps) {
         size="xs"
         inputMode="decimal"
         aria-label={label}
-        title={`${label}; empty for 2 to 5 % of the axis`}
+        title={`${label}; empty for 2 to 5 % of each run’s length`}
         placeholder="auto"
         error={!valid}
         classNames={{ root: classes.scale ?? '', input: 'num' }}

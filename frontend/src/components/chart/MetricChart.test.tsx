@@ -74,7 +74,7 @@ it('a metric with a single point is a number, not a chart', async () => {
   service.figure = {
     data: [{ x: [5000], y: [0.25], meta: { kind: 'line' } }],
     layout: {},
-    ...{ x: 'agent_steps', revisions: [1], n_total: 1, n_shown: 1, bands: [], scale: null },
+    ...{ x: 'agent_steps', revisions: [1], n_total: 1, n_shown: 1, bands: [], scales: [] },
   };
   render(
     <MantineProvider env="test">

@@ -1,7 +1,7 @@
 import type { Data, Layout } from 'plotly.js';
 import { describe, expect, it, vi } from 'vitest';
 import NUMBERS from '@/lib/numbers.json';
-import { flatRange, logTicks, onLogScale, tickTexts, withTickTexts, yAxis } from './scale';
+import { flatRange, logTicks, onLogScale, outsideMarks, tickTexts, withTickTexts, yAxis } from './scale';
 
 const drawn = (...y: number[]) => [
   { type: 'scatter', x: y.map((_, at) => at), y: Float64Array.from(y) } as Data,
@@ -123,4 +123,28 @@ it('no text of an axis is made before the first chart', async () => {
   vi.doUnmock('@/lib/format');
   expect(formatTick).not.toHaveBeenCalled();
   expect(scale.tickTexts()['4M']).toBe('4000000');
+});
+
+describe('a few values far from all others', () => {
+  const line = (y: readonly number[]) => [{ ...drawn(...y)[0], meta: { kind: 'line' } } as Data];
+  const noise = Array.from({ length: 1000 }, (_, at) => 1 + Math.sin(at));
+  const spike = noise.map((value, at) => (at === 500 ? 1e9 : value));
+
+  it('do not flatten the line, and are marked', () => {
+    const { range, autorange } = yAxis(line(spike), null, false);
+    expect(autorange).toBe(false);
+    expect((range as number[])[1]).toBeLessThan(3);
+    expect(outsideMarks(line(spike), null, false).map(({ text }) => text)).toEqual([
+      '▲ 1 value to 1e9 outside',
+    ]);
+    expect(yAxis(line(spike), [600, 700], false).range).not.toEqual(range);
+    expect(outsideMarks(line(spike), [600, 700], false)).toEqual([]);
+  });
+
+  it('are shown where a line ends at them, where they are many, and on a log scale', () => {
+    const steps = (share: number) => noise.map((value, at) => (at >= 1000 * (1 - share) ? 1e9 : value));
+    for (const shown of [steps(0.05), [...steps(0.2), 1], noise, noise.map(() => 0)])
+      expect(outsideMarks(line(shown), null, false)).toEqual([]);
+    expect(outsideMarks(line(spike), null, true)).toEqual([]);
+  });
 });

@@ -1,7 +1,7 @@
 import type { Annotations, Data, Layout, LayoutAxis } from 'plotly.js';
 import type { Range } from '@/api/series';
 import type { Trace } from '@/api/tails';
-import { formatTick } from '@/lib/format';
+import { formatNumber, formatTick, plural } from '@/lib/format';
 
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, at) => at + 1);
 
@@ -86,6 +86,83 @@ export function flatRange(traces: readonly Data[]): [number, number] | undefined
 
 const PADDING = 0.05;
 
+/** Share of the values at each end that may be outliers: a spike is a twentieth of a run wide in a window's mean. */
+const OUTER = 0.1;
+/** By how much the values' range must exceed that of the inner ones, and how far beyond these a value may be. */
+const [FLATTENED, REACH] = [100, 10];
+
+export type Outside = {
+  /** The range of the values that are shown. */
+  range: Range;
+  /** How many values of lines lie above and below it, and the furthest. */
+  above: { n: number; furthest: number };
+  below: { n: number; furthest: number };
+};
+
+/**
+ * The range of y without a few values so far from the others that these would be a flat line; undefined without such.
+ * A line whose last value is that far is no outlier: it may go on.
+ */
+export function outside(traces: readonly Data[], zoom: Range | null): Outside | undefined {
+  const values: number[] = [];
+  const lines: number[][] = [];
+  for (const trace of traces) {
+    const { x, y, yaxis = 'y', stackgroup, meta } = trace as Trace;
+    if (!y || yaxis !== 'y') continue;
+    if (stackgroup) return undefined;
+    const own: number[] = [];
+    for (const [index, value] of y.entries()) {
+      const at = x?.[index];
+      if (typeof value !== 'number' || !Number.isFinite(value)) continue;
+      if (!zoom || (typeof at === 'number' && at >= zoom[0] && at <= zoom[1])) own.push(value);
+    }
+    values.push(...own);
+    if (meta?.kind === 'line') lines.push(own);
+  }
+  const sorted = Float64Array.from(values).sort();
+  const quantile = (share: number): number => sorted[Math.round(share * (sorted.length - 1))] ?? NaN;
+  const [low, high] = [quantile(OUTER), quantile(1 - OUTER)];
+  const width = high - low;
+  if (!(width > 0) || !(quantile(1) - quantile(0) > FLATTENED * width)) return undefined;
+  const isFar = (value: number): boolean => value < low - REACH * width || value > high + REACH * width;
+  if (lines.some((line) => isFar(line.at(-1) ?? low))) return undefined;
+  const near = sorted.filter((value) => !isFar(value));
+  const [from, to] = [near[0] ?? low, near.at(-1) ?? high];
+  const far = lines.flat().filter(isFar);
+  const [above, below] = [far.filter((value) => value > to), far.filter((value) => value < from)];
+  return {
+    range: [from - PADDING * (to - from), to + PADDING * (to - from)],
+    above: { n: above.length, furthest: above.reduce((most, value) => Math.max(most, value), to) },
+    below: { n: below.length, furthest: below.reduce((least, value) => Math.min(least, value), from) },
+  };
+}
+
+/** Marks at the ends of a range of y that values lie beyond it; none on a log scale, which has room for them. */
+export function outsideMarks(
+  traces: readonly Data[],
+  zoom: Range | null,
+  log: boolean,
+): Partial<Annotations>[] {
+  const beyond = log || flatRange(traces) ? undefined : outside(traces, zoom);
+  if (!beyond) return [];
+  const { range, above, below } = beyond;
+  const ends = [
+    { ...above, y: range[1], yanchor: 'top' as const, text: '▲' },
+    { ...below, y: range[0], yanchor: 'bottom' as const, text: '▼' },
+  ];
+  return ends.flatMap(({ n, furthest, y, yanchor, text }) =>
+    n === 0
+      ? []
+      : {
+          name: 'outside',
+          // Of the data: with all values in view, the mark stays where the range ended.
+          ...{ x: 0.5, xref: 'paper' as const, xanchor: 'center' as const, y, yref: 'y' as const, yanchor },
+          text: `${text} ${plural(n, 'value')} to ${formatNumber(furthest)} outside`,
+          showarrow: false,
+        },
+  );
+}
+
 /** The lowest and highest y of the traces on the main axis, in a range of x. */
 function extentOf(traces: readonly Data[], zoom: Range | null, log: boolean): Range | undefined {
   let [min, max] = [Infinity, -Infinity];
@@ -153,6 +230,8 @@ export function yAxis(traces: readonly Data[], zoom: Range | null, log: boolean)
   }
   const numbers = isTiny(extent) ? { exponentformat: 'e' as const } : {};
   if (flat) return { ...numbers, range: flat, autorange: false };
+  const robust = outside(traces, zoom);
+  if (robust) return { ...numbers, range: [...robust.range], autorange: false };
   if (!zoom || traces.some((trace) => (trace as { stackgroup?: string }).stackgroup)) return numbers;
   const padding = PADDING * (extent[1] - extent[0]) || 1;
   return { ...numbers, range: [extent[0] - padding, extent[1] + padding], autorange: false };

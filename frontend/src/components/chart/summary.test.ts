@@ -13,7 +13,7 @@ const figure = (n_total: number, n_shown: number, more: object = {}): Figure => 
   layout: {},
   revisions: [],
   bands: [],
-  scale: null,
+  scales: [],
   n_total,
   n_shown,
   ...more,
@@ -76,7 +76,7 @@ it('says that all values are at one place, with their range where no window aver
   expect(summaryOf(figure(30_000, 469, dot), null, false)).toBe(
     '30,000 values, all at Agent steps 5: 0 to 29,999',
   );
-  const averaged = summaryOf(figure(30_000, 469, { ...dot, scale: 20 }), null, false);
+  const averaged = summaryOf(figure(30_000, 469, { ...dot, scales: [20] }), null, false);
   expect(averaged).toBe('30,000 values, all at Agent steps 5');
   expect(summaryOf(figure(30_000, 469, dot), [0, 9], false)).toBe('1 of 30,000 points');
   expect(summaryOf(figure(1, 1, dot), null, false)).toBe('1 point');

@@ -31,13 +31,13 @@ export function summaryOf(figure: Figure, zoom: Range | null, log: boolean): str
 }
 
 /** "30,000 values, all at Agent steps 5: 0 to 29,999" for several values that are drawn as one dot. */
-function allAtOnePlace({ n_total, scale, x: axis }: Figure, lines: readonly Trace[]): string {
+function allAtOnePlace({ n_total, scales, x: axis }: Figure, lines: readonly Trace[]): string {
   const [line, ...others] = lines;
   const [place, ...further] = new Set(line?.x ?? []);
   if (n_total < 2 || others.length > 0 || further.length > 0 || typeof place !== 'number' || !axis) return '';
   const { low, high } = line?.meta ?? {};
   // With windows these are the standard deviation around their mean.
-  const [least, most] = scale === null ? [low?.[0], high?.[0]] : [];
+  const [least, most] = scales.length === 0 ? [low?.[0], high?.[0]] : [];
   const range = isNumber(least) && isNumber(most) ? `: ${formatNumber(least)} to ${formatNumber(most)}` : '';
   return `${plural(n_total, 'value')}, all at ${formatX(axis, place)}${range}`;
 }

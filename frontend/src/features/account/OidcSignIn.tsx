@@ -1,4 +1,5 @@
 import { Button } from '@mantine/core';
+import { loginNonce } from '@/api/pageSecret';
 import { served } from '@/lib/base';
 import type { SignInError } from '@/lib/search';
 
@@ -27,11 +28,12 @@ export function OidcProblem({ error, name }: { error: SignInError; name: string 
 
 /** Signs in through the provider, then returns to `from`. */
 export function OidcSignIn({ name, from }: { name: string; from: string | undefined }) {
-  const query = from === undefined ? '' : `?${new URLSearchParams({ from }).toString()}`;
+  const nonce = loginNonce();
+  const query = new URLSearchParams({ ...(from !== undefined && { from }), ...(nonce && { nonce }) });
   return (
     <Button
       component="a"
-      href={served(`/login/oidc${query}`)}
+      href={served(`/login/oidc?${query.toString()}`)}
       style={{ justifySelf: 'start' }}
       // A long name wraps on a phone.
       styles={{ root: { height: 'auto', minHeight: 36, paddingBlock: 4 }, label: { whiteSpace: 'normal' } }}

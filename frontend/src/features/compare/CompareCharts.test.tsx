@@ -10,7 +10,7 @@ import { CompareCharts } from './CompareCharts';
 
 const service = vi.hoisted(() => {
   const state = { requests: [] as URL[], answers: false };
-  const empty = { data: [], layout: {}, revisions: [1, 1], n_total: 0, n_shown: 0, bands: [], scale: null };
+  const empty = { data: [], layout: {}, revisions: [1, 1], n_total: 0, n_shown: 0, bands: [], scales: [] };
   globalThis.fetch = (request) => {
     const { pathname, searchParams } = new URL((request as Request).url);
     state.requests.push(new URL(`${pathname}?${searchParams}`, 'http://service'));

@@ -26,6 +26,8 @@ const scored = (
   method: 'By order statistics',
   protocols: score === 'evaluation' ? ['noop_starts', 'noop_starts_5min'] : [],
   improvements: [],
+  lengths: [],
+  baselines: [],
   groups: (several ? ['g', 'h'] : ['g']).map((id) => ({
     id,
     name: 'PAAC on Pong',
@@ -36,10 +38,13 @@ const scored = (
     step_unit: external ? 'iterations' : 'agent_steps',
     at_agent_steps: 100,
     runs: [
-      { run: 'R', seed: 0, score: value, counted: true },
-      ...(repeated ? [{ run: 'S', seed: 0, score: value, counted: false }] : []),
+      { run: 'R', seed: 0, score: value, counted: true, left_out: null },
+      ...(repeated ? [{ run: 'S', seed: 0, score: value, counted: false, left_out: 'repeated' }] : []),
     ],
     n: 1,
+    n_finished: 1,
+    n_broken_off: 0,
+    others: [],
     iqm: { value, low: null, high: null },
     median: { value, low: null, high: null },
     n_reached: 0,
@@ -49,7 +54,7 @@ const scored = (
 function show(first: StatisticsView, external = false, repeated = false, several = false): void {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   const asked = (score: string, protocol?: string) =>
-    keys.comparison(['R'], score, 'common', undefined, protocol);
+    keys.comparison(['R'], score, 'common', undefined, protocol, undefined, undefined);
   client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], names: ['black'], symbols: [''] });
   client.setQueryData(asked('training'), scored('training', null, 3, external, repeated, several));
   client.setQueryData(asked('evaluation'), scored('evaluation', 'noop_starts', 7));
@@ -65,6 +70,7 @@ function show(first: StatisticsView, external = false, repeated = false, several
         onStyle={() => undefined}
         view={view}
         onView={setView}
+        onRuns={() => undefined}
       />
     );
   };
@@ -82,6 +88,8 @@ const training: StatisticsView = {
   at: 'common',
   threshold: undefined,
   protocol: undefined,
+  baseline: undefined,
+  pairs: undefined,
 };
 const cells = () => screen.getAllByRole('cell').map((cell) => cell.textContent);
 const PROTOCOL = { name: 'Evaluation protocol' };
@@ -138,7 +146,10 @@ it('compares each config with the best one where there are many pairs, and all o
     })),
   };
   client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], names: ['black'], symbols: [''] });
-  client.setQueryData(keys.comparison(['R'], 'training', 'common', undefined, undefined), comparison);
+  client.setQueryData(
+    keys.comparison(['R'], 'training', 'common', undefined, undefined, undefined, undefined),
+    comparison,
+  );
   render(
     <MantineProvider>
       <QueryClientProvider client={client}>
@@ -149,6 +160,7 @@ it('compares each config with the best one where there are many pairs, and all o
           onStyle={() => undefined}
           view={training}
           onView={() => undefined}
+          onRuns={() => undefined}
         />
       </QueryClientProvider>
     </MantineProvider>,
@@ -164,11 +176,10 @@ it('compares each config with the best one where there are many pairs, and all o
 });
 
 it('shows that external runs are compared on training returns only', () => {
-  const view = { score: 'training', at: 'common', threshold: undefined, protocol: undefined } as const;
-  show(view);
+  show(training);
   expect(screen.queryByRole('note')).toBeNull();
   cleanup();
-  show(view, true);
+  show(training, true);
   expect(screen.getByRole('note').textContent).toContain('compared by training return only');
   expect(screen.getByRole('columnheader', { name: 'At iterations' })).toBeTruthy();
 });
@@ -191,7 +202,7 @@ it('names what is counted up to the threshold, beside each group where groups di
   const show = (...groups: object[]) => {
     const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
     client.setQueryData(keys.palette(), { light: ['#000'], dark: ['#fff'], names: ['black'], symbols: [''] });
-    client.setQueryData(keys.comparison(['R'], 'training', 'common', 5, undefined), {
+    client.setQueryData(keys.comparison(['R'], 'training', 'common', 5, undefined, undefined, undefined), {
       ...scored('training', null, 0),
       threshold: 5,
       groups,
@@ -206,6 +217,7 @@ it('names what is counted up to the threshold, beside each group where groups di
             onStyle={() => undefined}
             view={{ ...training, threshold: 5 }}
             onView={() => undefined}
+            onRuns={() => undefined}
           />
         </QueryClientProvider>
       </MantineProvider>,

@@ -1,4 +1,5 @@
-import { Button, NativeSelect, SegmentedControl } from '@mantine/core';
+import { ActionIcon, Button, NativeSelect, SegmentedControl } from '@mantine/core';
+import { IconStar, IconStarFilled } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
 import { type Comparison, comparisonQuery, type GroupStatistics } from '@/api/comparisons';
@@ -28,6 +29,9 @@ export type StatisticsView = {
   at: Comparison['at'];
   threshold: number | undefined;
   protocol: string | undefined;
+  /** The group with which the others of its environment are compared; the first if undefined. */
+  baseline: string | undefined;
+  pairs: 'all' | undefined;
 };
 
 type Props = {
@@ -40,12 +44,14 @@ type Props = {
   onStyle: (styles: Styles, group: string, style: number) => void;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
+  /** Receives the runs that are to be compared in place of these. */
+  onRuns: (ids: readonly string[]) => void;
   /** What follows the statistics, once their height is known. */
   below?: ReactNode;
 };
 
 /** Groups of seeds with intervals, one table per environment, and their pairwise comparison. */
-export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below }: Props) {
+export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRuns, below }: Props) {
   const ids = runs.map(({ id }) => id);
   const training = runs.some(({ state }) => !hasEnded(state));
   const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, training }));
@@ -53,8 +59,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
   const styles = distinctStyles(grouped ? (data?.groups ?? []).map(({ id }) => id) : [], wanted);
   // The protocol in the address may have no evaluations, or none yet.
   const protocols = [...new Set([...(data?.protocols ?? []), ...(view.protocol ? [view.protocol] : [])])];
-  const repeated = data?.groups.flatMap(({ runs: own }) => own.filter(({ counted }) => !counted)).length ?? 0;
-  const environments = Map.groupBy(data?.groups ?? [], ({ environment }) => environment);
+  const environments = Map.groupBy((data?.groups ?? []).toSorted(byEnd), ({ environment }) => environment);
   return (
     <>
       <section className={classes.statistics} aria-label="Statistics">
@@ -94,6 +99,16 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
             ]}
             onChange={(at) => onView({ ...view, at })}
           />
+          <SegmentedControl
+            size="xs"
+            aria-label="Compare with"
+            value={view.pairs ?? 'baseline'}
+            data={[
+              { value: 'baseline', label: 'Against a baseline' },
+              { value: 'all', label: 'All pairs' },
+            ]}
+            onChange={(pairs) => onView({ ...view, pairs: pairs === 'all' ? pairs : undefined })}
+          />
           <Threshold
             value={view.threshold}
             onValue={(threshold) => {
@@ -109,6 +124,8 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
             groups={groups}
             styles={styles}
             onStyle={(group, style) => onStyle(styles, group, style)}
+            baselines={data?.baselines ?? []}
+            onBaseline={(baseline) => onView({ ...view, baseline, pairs: undefined })}
             threshold={data?.threshold ?? null}
             evaluated={data?.score === 'evaluation'}
             {...(environments.size > 1 ? { environment } : {})}
@@ -120,12 +137,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
             environment config.
           </p>
         )}
-        {repeated > 0 && (
-          <p className="muted" role="note">
-            {plural(repeated, 'run')} not counted: a run and its forks are one sample, and so are runs with
-            the same config and seed if the method is deterministic.
-          </p>
-        )}
+        {data && <Notes comparison={data} runs={runs} onRuns={onRuns} />}
         {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
         {data?.improvements.length === 0 && data.groups.length > 1 && (
           <Empty>
@@ -141,7 +153,8 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
             {data.improvements.length > 1 &&
               `; p-values are corrected by Holm’s method for ${data.improvements.length} comparisons, intervals are not`}
             . A group contains the runs that differ only in their seed, or also in their limits, unless these
-            change how a learning rate is annealed
+            change how a learning rate is annealed; runs whose settings changed during training, or of another
+            major version of MuJoCo, in which robots move otherwise, are groups of their own
             {data.threshold !== null &&
               `; times to threshold are medians over its runs, of training time until ${data.score === 'evaluation' ? 'an evaluation of at least 30 episodes' : 'the mean of 100 episodes'} reaches it`}
             .
@@ -153,20 +166,104 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, below
   );
 }
 
-/** A group's runs without those in whose place another one counts. */
 const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => counted);
+
+/** A group's runs without those in whose place another one counts. */
+const samplesOf = ({ runs }: GroupStatistics) => runs.filter(({ left_out }) => left_out !== 'repeated');
+
+/** What runs are not counted, and who sets the length. */
+function Notes({
+  comparison: { groups, lengths },
+  runs,
+  onRuns,
+}: {
+  comparison: Comparison;
+  runs: readonly Run[];
+  onRuns: Props['onRuns'];
+}) {
+  const ids = runs.map(({ id }) => id);
+  const counts = Map.groupBy(
+    groups.flatMap(({ runs: own }) => own),
+    ({ left_out }) => left_out,
+  );
+  const why = [
+    [
+      'repeated',
+      'a run and its forks are one sample, and so are runs with the same config and seed if the method is deterministic',
+    ],
+    ['broke_off', 'a run that failed, was lost or was stopped before it came there'],
+    [
+      'early',
+      'the score is early: that of the first, short episodes, since most agent steps are those of episodes that have not ended',
+    ],
+  ] as const;
+  return (
+    <>
+      {why.map(([reason, because]) => {
+        const n = counts.get(reason)?.length ?? 0;
+        return n === 0 ? null : (
+          <p key={reason} className="muted" role="note">
+            {plural(n, 'run')} not counted: {because}.
+          </p>
+        );
+      })}
+      {lengths
+        .filter(({ at_agent_steps: at, median_agent_steps: median }) => at < median / 2)
+        .map(({ run, environment, at_agent_steps, median_agent_steps }) => (
+          <p key={run} className="row wrap" role="note">
+            {shortEnvironmentName(environment)} is compared at {formatCount(at_agent_steps)} because{' '}
+            {runs.find(({ id }) => id === run)?.name} has come no further; half of the runs have come to{' '}
+            {formatCount(median_agent_steps)}.
+            <Button
+              size="compact-xs"
+              variant="default"
+              onClick={() => onRuns(ids.filter((other) => other !== run))}
+            >
+              Leave it out
+            </Button>
+          </p>
+        ))}
+      {groups
+        .filter(({ others }) => others.length > 0)
+        .map(({ id, name, runs: own, others, are_best }) => (
+          <p key={id} className={are_best ? 'row wrap' : 'row wrap muted'} role="note">
+            {own.length} of {plural(own.length + others.length, 'run')} of {name} are compared
+            {are_best ? ', and they have its highest scores: a verdict takes them for a sample.' : '.'}
+            <Button size="compact-xs" variant="default" onClick={() => onRuns([...ids, ...others])}>
+              Add the others
+            </Button>
+          </p>
+        ))}
+    </>
+  );
+}
+
+/** Configs with runs that broke off stand below: their scores are those of the survivors. */
+const byEnd = (a: GroupStatistics, b: GroupStatistics): number =>
+  Number(a.n_broken_off > 0) - Number(b.n_broken_off > 0);
 
 type TableProps = {
   groups: readonly GroupStatistics[];
   styles: Styles;
   onStyle: (group: string, style: number) => void;
+  baselines: readonly string[];
+  onBaseline: (group: string) => void;
   threshold: number | null;
   /** Whether the scores are of evaluations, each under a protocol. */
   evaluated: boolean;
   environment?: string;
 };
 
-function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environment }: TableProps) {
+function GroupsTable({
+  groups,
+  styles,
+  onStyle,
+  baselines,
+  onBaseline,
+  threshold,
+  evaluated,
+  environment,
+}: TableProps) {
   const [from, to] = scaleOf(groups);
   const lookOf = useLineStyles();
   const steps = stepsTitle(groups);
@@ -209,11 +306,29 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
                     {style !== undefined && (
                       <StylePicker name={group.name} style={style} onStyle={(to) => onStyle(group.id, to)} />
                     )}
+                    {groups.length > 1 && (
+                      <ActionIcon
+                        size={20}
+                        variant="subtle"
+                        color="gray"
+                        aria-label={`Compare with ${group.name}`}
+                        aria-pressed={baselines.includes(group.id)}
+                        title="Compare the others with this config"
+                        onClick={() => onBaseline(group.id)}
+                      >
+                        {baselines.includes(group.id) ? <IconStarFilled size={12} /> : <IconStar size={12} />}
+                      </ActionIcon>
+                    )}
                     {group.name}
                   </span>
                 </td>
                 <td className="right num">
-                  {group.n === countedOf(group).length ? group.n : `${group.n} of ${countedOf(group).length}`}
+                  {group.n === samplesOf(group).length ? group.n : `${group.n} of ${samplesOf(group).length}`}
+                  {group.n_broken_off > 0 && (
+                    <div className="nowrap muted">
+                      {group.n_finished} of {samplesOf(group).length} finished
+                    </div>
+                  )}
                 </td>
                 {evaluated && <td className="nowrap">{protocolLabel(group.protocol ?? '')}</td>}
                 <td className="right num">
@@ -236,7 +351,7 @@ function GroupsTable({ groups, styles, onStyle, threshold, evaluated, environmen
                 {threshold !== null && (
                   <>
                     <td className="right num">
-                      {group.n_reached} of {countedOf(group).length}
+                      {group.n_reached} of {samplesOf(group).length}
                     </td>
                     <td className="right num nowrap">
                       {formatEstimate(group.agent_steps_to_threshold, formatCount)}
@@ -263,7 +378,8 @@ const MAX_PAIRS = 10;
 
 /** The groups with the highest score of their environments. */
 function bestGroups(groups: readonly GroupStatistics[]): ReadonlySet<string> {
-  const value = ({ iqm, median }: GroupStatistics): number => iqm?.value ?? median?.value ?? -Infinity;
+  const value = ({ iqm, median, n_broken_off }: GroupStatistics): number =>
+    n_broken_off > 0 ? -Infinity : (iqm?.value ?? median?.value ?? -Infinity);
   const environments = Map.groupBy(groups, ({ environment }) => environment);
   return new Set(
     [...environments.values()].flatMap(
@@ -318,7 +434,7 @@ function PairwiseTable({ comparison: { groups, improvements: pairs } }: { compar
                       colour="var(--accent)"
                     />
                   </td>
-                  <td style={{ minWidth: 240 }}>{verdict(pair)}</td>
+                  <td style={{ minWidth: 240 }}>{verdict(pair, groups, pairs.length)}</td>
                 </tr>
               );
             })}

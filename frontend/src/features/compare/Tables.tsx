@@ -3,7 +3,7 @@ import { Empty } from '@/components/feedback';
 import { settingNames } from '@/components/config/settingTitles';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { TruncatedName } from '@/components/text';
+import { Early, TruncatedName } from '@/components/text';
 import { seedOf, stepsOf, stepsTitle } from '@/lib/run';
 import { shortNames } from '@/lib/shortNames';
 import {
@@ -94,7 +94,10 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
                 {formatRate(run.wall_time_s ? run.agent_steps / run.wall_time_s : null)}
                 {areMixed && ` ${stepsOf(run)}/s`}
               </td>
-              <td className="right num">{formatScore(run.score)}</td>
+              <td className="right num">
+                {formatScore(run.score)}
+                {run.score_is_early && <Early />}
+              </td>
               <td className="right num">{formatScore(run.best_return)}</td>
             </tr>
           ))}

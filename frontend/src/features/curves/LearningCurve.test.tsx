@@ -8,7 +8,7 @@ import { LearningCurve } from './LearningCurve';
 
 const { requests } = vi.hoisted(() => {
   const sent: URL[] = [];
-  const empty = { data: [], layout: {}, revisions: [1], n_total: 0, n_shown: 0, bands: [], scale: null };
+  const empty = { data: [], layout: {}, revisions: [1], n_total: 0, n_shown: 0, bands: [], scales: [] };
   globalThis.fetch = (request) => {
     sent.push(new URL((request as Request).url));
     return Promise.resolve(Response.json({ items: [empty] }));

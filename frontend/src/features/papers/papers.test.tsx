@@ -38,7 +38,10 @@ const requests = vi.hoisted(() => {
         agent_steps: 400_000,
         time_s: 240,
         minutes_on_two_cores: 5,
+        memory_bytes: 2 ** 30,
+        processes: 131,
         disk_bytes: 2 ** 20,
+        warnings: ['Gorila DQN: it needs about 700 GiB of memory'],
         slots: 2,
         unmeasured: [],
         differs: [],
@@ -163,6 +166,8 @@ it('says what a study costs before one click starts it', async () => {
   const cost = await within(dialog).findByLabelText('Cost');
   expect(cost.textContent).toContain('24 (4 exist)');
   expect(cost.textContent).toContain('about 5 min on two idle cores');
+  expect(cost.textContent).toMatch(/1\.0\sGiB of memory131 processes/);
+  expect(within(dialog).getByRole('note').textContent).toContain('it needs about 700 GiB of memory.');
   fireEvent.click(within(dialog).getByRole('button', { name: 'Start 20 runs' }));
   await vi.waitFor(() => expect(onStarted).toHaveBeenCalledWith('S1'));
   expect(requests.sent.filter(({ path }) => path === '/api/v1/studies').map(({ body }) => body)).toEqual([

@@ -15,6 +15,7 @@ const RUN = {
   environment: 'CartPole-v1',
   seed: 1,
   tags: [],
+  departures: {},
   spec: { config: { learning_rate: 0.01 }, environment_config: {}, stop: {}, device: 'auto' },
 } as unknown as Run;
 

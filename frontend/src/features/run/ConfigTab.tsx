@@ -68,6 +68,15 @@ export function ConfigTab({ run, onlyChanged, onOnlyChanged }: Props) {
   return (
     <>
       <ConfigChanges run={run.id} />
+      {Object.keys(run.departures).length > 0 && (
+        <p role="note">
+          It has not trained with this config alone:{' '}
+          {Object.entries(run.departures)
+            .map(([name, how]) => `${name} ${how}`)
+            .join(', ')}
+          . It is no seed of runs that have.
+        </p>
+      )}
       <div className="row wrap" style={{ marginBottom: 8 }}>
         <Switch
           size="xs"

@@ -6,7 +6,7 @@ import type { RunDetail } from '@/api/runs';
 import { EPISODE_RETURN } from '@/api/series';
 import { ProgressBar } from '@/components/ProgressBar';
 import { Term } from '@/components/Term';
-import { RelativeTime } from '@/components/text';
+import { Early, RelativeTime } from '@/components/text';
 import { isPlayable, referenceScores } from '@/lib/environments';
 import {
   DASH,
@@ -56,6 +56,7 @@ export function KeyFigures({ run }: { run: RunDetail }) {
         }
       >
         {formatScore(run.score)}
+        {run.score_is_early && <Early />}
       </Fact>
       {references.map((reference) => (
         <Fact

@@ -8,7 +8,7 @@ import { runsByIdQuery } from '@/api/runs';
 import { LoadingButton } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { StateBadge } from '@/components/run/StateBadge';
-import { Score, TruncatedName } from '@/components/text';
+import { Early, Score, TruncatedName } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
 import { seedOf, STATES, stepsOf } from '@/lib/run';
@@ -259,9 +259,16 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
         </td>
         <td
           className="right num nowrap"
-          title={isMixed ? NOT_COMBINED : `${plural(group.n_scored, 'run')} with a score`}
+          title={
+            isMixed ? NOT_COMBINED : `Of ${plural(group.n_scored, 'run')} that did not break off, not early`
+          }
         >
           {isMixed ? <span className="muted">several environments</span> : <Score value={value} />}
+          {group.n_broken_off > 0 && !isMixed && (
+            <div className="muted">
+              {group.states.finished ?? 0} of {group.n} finished
+            </div>
+          )}
         </td>
         <td
           className="num nowrap wide"
@@ -314,6 +321,7 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
             )}
             <span>
               score <span className="num">{formatScore(run.score)}</span>
+              {run.score_is_early && <Early />}
             </span>
             <span className="muted">
               <span className="num">{formatCount(run.agent_steps)}</span> {stepsOf(run)}

@@ -6,7 +6,7 @@ import { searchOfStyle } from '@/components/chart/seriesStyles';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
-import { TruncatedName, RelativeTime } from '@/components/text';
+import { Early, TruncatedName, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatScore } from '@/lib/format';
 import { isExternal, startOfName } from '@/lib/run';
@@ -48,6 +48,7 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
           </span>
           <span>
             score <span className="num">{formatScore(run.score)}</span>
+            {run.score_is_early && <Early />}
           </span>
         </div>
       </div>

@@ -155,7 +155,7 @@ export const COLUMNS: readonly Column[] = [
     largestFirst: true,
     width: '64px',
     right: true,
-    cell: (run) => <Score value={run.score} />,
+    cell: (run) => <Score value={run.score} early={run.score_is_early} />,
   },
   {
     id: 'curve',

@@ -13,6 +13,7 @@ export function testConfiguration(
     number,
     settings: { 'config.learning_rate': rate },
     eliminated: null,
+    n_broken_off: 0,
     n: finished.length,
     iqm: finished.length > 0 ? mean : null,
     median: finished.length > 0 ? { value: mean, low: null, high: null } : null,

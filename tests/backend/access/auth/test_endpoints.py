@@ -12,7 +12,7 @@ from backend.db import LoginLink, LoginSession, User
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.http.dependencies import PAGE_SECRET_HEADER
-from tests.support.pages import session_cookie
+from tests.support.pages import NONCE, session_cookie
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -32,7 +32,7 @@ def test_login_link_works_once(service: RunningService) -> None:
         answer = browser.get("/login", params={"token": token})
         assert (answer.status_code, answer.headers["location"]) == (
             303,
-            f"/#page_secret={browser.headers[PAGE_SECRET_HEADER]}",
+            f"/#page_secret={browser.headers[PAGE_SECRET_HEADER]}&nonce={NONCE}",
         )
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie

@@ -24,6 +24,7 @@ from backend.platform.errors import TooMany, Unavailable
 from backend.platform.principals import Role
 from backend.platform.settings import Settings
 from tests.support import asynchronous
+from tests.support.pages import NONCE
 from tests.support.service import RunningServer, RunningService
 from tests.support.waiting import PATIENCE_S
 
@@ -169,7 +170,7 @@ def test_trusted_proxy_names_client_and_tls(
             origin = {"Origin": url, **headers}
             with httpx.Client(base_url=url, headers=origin, timeout=PATIENCE_S) as browser:
                 link = sqlite_service.login_link()
-                answer = browser.get("/login", params={"token": link})
+                answer = browser.get("/login", params={"token": link, "nonce": NONCE})
             assert ("Secure" in answer.headers["set-cookie"]) == (scheme == "https")
             assert ("strict-transport-security" in answer.headers) == (scheme == "https")
 

@@ -10,6 +10,7 @@ from backend.analysis.metrics.chunks import CHUNK_ROWS
 from backend.db import Run
 from backend.db.engine import writing
 from backend.specs.events import PointsEvent
+from backend.specs.states import RunState
 from tests.support.rows import evaluation_row, make_fork, make_run
 from tests.support.service import RunningService
 
@@ -206,7 +207,7 @@ def test_verdicts_are_corrected_for_the_number_of_comparisons(client: Client, en
         make_scored_run(engine, [seed / 9] * 300, seed=seed, config={"learning_rate": 0.2})
         for seed in range(4)
     ]
-    answer = client.get(COMPARISONS, params={"run": good + bad + worst}).json()
+    answer = client.get(COMPARISONS, params={"run": good + bad + worst, "pairs": "all"}).json()
     improvements = answer["improvements"]
     assert [pair["p_value"] for pair in improvements] == pytest.approx([2 / 70] * 3)
     assert [pair["p_adjusted"] for pair in improvements] == pytest.approx([6 / 70] * 3)
@@ -381,3 +382,75 @@ def test_invalid_query_returns_422_with_field(client: Client, more: dict[str, st
 def test_unknown_run_returns_404(client: Client) -> None:
     answer = client.get(COMPARISONS, params={"run": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
     assert answer.status_code == 404
+
+
+def end_in(engine: Engine, run_id: str, state: RunState, **columns: Any) -> None:
+    with writing(engine) as session:
+        run = session.get_one(Run, run_id)
+        run.state = state
+        for name, value in columns.items():
+            setattr(run, name, value)
+
+
+@pytest.mark.parametrize("state", [RunState.FAILED, RunState.LOST, RunState.STOPPED])
+def test_run_that_broke_off_does_not_set_the_length_of_the_others(
+    client: Client, engine: Engine, state: RunState
+) -> None:
+    good, bad = two_rates(engine, 5)
+    crashed = make_scored_run(engine, [0.0] * 5, seed=5, config={"learning_rate": 0.1})
+    end_in(engine, crashed, state)
+    answer = client.get(COMPARISONS, params={"run": [*good, *bad, crashed], "threshold": 50}).json()
+    assert {group["at_agent_steps"] for group in answer["groups"]} == {2_000}
+    (length,) = answer["lengths"]
+    assert length["run"] in bad
+    assert (length["at_agent_steps"], length["median_agent_steps"]) == (2_000, 2_250)
+    group = next(group for group in answer["groups"] if crashed in [run["run"] for run in group["runs"]])
+    assert (group["n"], group["n_broken_off"]) == (5, 1)
+    assert next(run["left_out"] for run in group["runs"] if run["run"] == crashed) == "broke_off"
+    assert group["n_reached"] == 5, "the crashed run counts as one that never reached it"
+    assert all([length["run"]] == other["depends_on"] for other in answer["groups"] if other is not group)
+    ends = client.get(COMPARISONS, params={"run": [*bad, crashed], "at": "end"}).json()["groups"][0]
+    assert (ends["n"], ends["n_broken_off"]) == (5, 1)
+    alone = client.get(COMPARISONS, params={"run": crashed}).json()["groups"][0]
+    assert (alone["n"], alone["at_agent_steps"]) == (1, 50), "its own end is the best known"
+
+
+def test_groups_are_compared_with_one_baseline(client: Client, engine: Engine) -> None:
+    rates = (0.1, 0.2, 0.3, 0.4)
+    groups = [
+        [
+            make_scored_run(engine, [rate + seed / 9] * 150, seed=seed, config={"learning_rate": rate})
+            for seed in range(4)
+        ]
+        for rate in rates
+    ]
+    ask = {"run": [run for group in groups for run in group]}
+    answer = client.get(COMPARISONS, params=ask).json()
+    ids = [group["id"] for group in answer["groups"]]
+    assert answer["baselines"] == ids[:1]
+    assert len(answer["improvements"]) == 3
+    chosen = client.get(COMPARISONS, params=ask | {"baseline": ids[2]}).json()
+    assert chosen["baselines"] == [ids[2]]
+    assert all(ids[2] in (pair["a"], pair["b"]) for pair in chosen["improvements"])
+    assert len(client.get(COMPARISONS, params=ask | {"pairs": "all"}).json()["improvements"]) == 6
+
+
+def test_seeds_chosen_by_score_are_named(client: Client, engine: Engine) -> None:
+    runs = [make_scored_run(engine, [float(seed)] * 150, seed=seed) for seed in range(5)]
+    for seed, run in enumerate(runs):
+        end_in(engine, run, RunState.FINISHED, score=float(seed))
+    best = client.get(COMPARISONS, params={"run": runs[3:]}).json()["groups"][0]
+    assert (set(best["others"]), best["are_best"]) == (set(runs[:3]), True)
+    mixed = client.get(COMPARISONS, params={"run": runs[1:3]}).json()["groups"][0]
+    assert (len(mixed["others"]), mixed["are_best"]) == (3, False)
+    assert not client.get(COMPARISONS, params={"run": runs}).json()["groups"][0]["others"]
+
+
+def test_early_score_is_no_sample(client: Client, engine: Engine) -> None:
+    runs = [make_scored_run(engine, [1.0] * 50, seed=seed) for seed in range(3)]
+    end_in(engine, runs[0], RunState.RUNNING, early_agent_steps=500)
+    (group,) = client.get(COMPARISONS, params={"run": runs}).json()["groups"]
+    assert group["n"] == 2
+    assert [run["left_out"] for run in group["runs"]] == ["early", None, None]
+    end_in(engine, runs[0], RunState.RUNNING, early_agent_steps=400)
+    assert client.get(COMPARISONS, params={"run": runs}).json()["groups"][0]["n"] == 3

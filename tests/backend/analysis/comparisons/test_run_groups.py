@@ -176,3 +176,16 @@ def test_specs_are_read_of_changed_runs_alone(client: Client, engine: Engine) ->
         assert read == [set()], "the key of its group, and no name of it"
     finally:
         event.remove(Engine, "before_cursor_execute", record)
+
+
+def test_group_with_runs_that_broke_off_stands_below(client: Client, engine: Engine) -> None:
+    """Two of three seeds of the better one have failed; the score is that of the third."""
+    for seed in range(3):
+        make_scored_run(engine, 5.0, seed=seed, state=RunState.FINISHED)
+    for seed, state in enumerate((RunState.FINISHED, RunState.FAILED, RunState.STOPPED)):
+        make_scored_run(engine, (9.0, 1.0, 2.0)[seed], seed=seed, config={"beta": 0.1}, state=state)
+    make_scored_run(engine, 7.0, config={"beta": 0.2}, state=RunState.LOST)
+    for sort, scores in (("-score", [5.0, 9.0, 7.0]), ("score", [5.0, 7.0, 9.0])):
+        rows = client.get(GROUPS, params={"by": "seed", "sort": sort}).json()["items"]
+        assert [row["score"]["value"] for row in rows] == scores
+    assert {row["score"]["value"]: row["n_broken_off"] for row in rows} == {5.0: 0, 9.0: 2, 7.0: 1}

@@ -110,7 +110,7 @@ def test_scatter_over_seeds_has_the_styles_of_the_groups(engine: Engine, client:
 
     first, second = (look(style, "light").colour for style in (0, 1))
     assert colours_of(ask) == [first, first, second]
-    wanted = f"{group_key(run.spec)}:3"
+    wanted = f"{group_key(run)}:3"
     assert colours_of(ask | {"group_style": wanted}) == [first, first, look(3, "light").colour]
 
 

@@ -49,9 +49,7 @@ class Page:
     def update(self) -> None:
         """Ask for what is new, and add it."""
         had = {"since_revision": self._items[0]["revisions"], "layout": True}
-        if self._items[0]["scale"] is not None:
-            had["had_scale"] = self._items[0]["scale"]
-        updates = self._load(**had)
+        updates = self._load(**had, had_scale=self._items[0]["scales"])
         figures = [_added(item, update) for item, update in zip(self._items, updates, strict=True)]
         if None in figures:
             self.n_whole += 1
@@ -188,7 +186,7 @@ def test_update_without_layout_has_growing_traces_alone(engine: Engine, client: 
     run.append({RETURN: 2})
     query: dict[str, Any] = {"run": run.run_id, "since_revision": run.revision - 1}
     assert "layout" in client.get("/api/v1/figures/learning_curve", params=query).json()
-    query["had_scale"] = client.get("/api/v1/figures/learning_curve", params=query).json()["scale"]
+    query["had_scale"] = client.get("/api/v1/figures/learning_curve", params=query).json()["scales"]
     update = client.get("/api/v1/figures/learning_curve", params=query).json()
     assert "layout" not in update
     assert {trace["from"] for trace in update["data"]} == {30}

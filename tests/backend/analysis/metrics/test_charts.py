@@ -413,7 +413,7 @@ def test_zoom_of_a_long_series_reads_only_the_chunks_in_view(
 
 @pytest.mark.parametrize(
     ("furthest", "scale"),
-    [(0, 0), (1, 0.05), (19.9, 0.5), (20, 1), (60_000, 2000), (100_000, 5000), (200_000, 10_000), (1e9, 5e7)],
+    [(0, 1), (1, 0.05), (19.9, 0.5), (20, 1), (60_000, 2000), (100_000, 5000), (200_000, 10_000), (1e9, 5e7)],
 )
 def test_automatic_scale_is_round_and_at_most_a_twentieth(furthest: float, scale: float) -> None:
     assert automatic_scale(furthest) == pytest.approx(scale)

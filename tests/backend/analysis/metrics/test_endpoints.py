@@ -454,17 +454,33 @@ def test_window_is_a_round_share_of_what_the_runs_reached(client: Client, engine
 
     reach(90_000)
     whole = client.get(SERIES, params=ask).json()
-    assert whole["scale"] == 2000
+    assert whole["scales"] == [2000]
     known = {"since_revision": recorded.revision, "had_scale": 2000}
     assert not client.get(SERIES, params=ask | known).json()["series"][0]["reset"]
     reach(100_000)
     wider = client.get(SERIES, params=ask | known).json()
-    assert (wider["scale"], wider["series"][0]["reset"]) == (5000, True)
+    assert (wider["scales"], wider["series"][0]["reset"]) == ([5000], True)
     given = client.get(SERIES, params=ask | known | {"scale": 300}).json()
-    assert (given["scale"], given["series"][0]["reset"]) == (300, False)
-    assert (
-        client.get(SERIES, params={"run": recorded.run_id, "metric": METRICS[0][0]}).json()["scale"] is None
-    )
+    assert (given["scales"], given["series"][0]["reset"]) == ([300], False)
+    assert client.get(SERIES, params={"run": recorded.run_id, "metric": METRICS[0][0]}).json()["scales"] == []
+
+
+def test_window_of_a_run_does_not_depend_on_the_others(client: Client, engine: Engine) -> None:
+    short, long = RecordedRun(engine, 0), RecordedRun(engine, 1)
+    for recorded, n, agent_steps in ((short, 200, 20_000), (long, 2_000, 2_000_000)):
+        recorded.append({METRICS[0]: n})
+        with writing(engine) as session:
+            session.get_one(Run, recorded.run_id).agent_steps = agent_steps
+    ask: dict[str, Any] = {"metric": METRICS[0][0], "smoothing": "window"}
+    alone = client.get(SERIES, params=ask | {"run": short.run_id}).json()
+    beside = client.get(SERIES, params=ask | {"run": [short.run_id, long.run_id]}).json()
+    assert beside["scales"][0] == alone["scales"][0] < beside["scales"][1]
+    assert beside["series"][0] == alone["series"][0]
+    figures = [
+        client.get("/api/v1/figures/seed_curve", params={"run": runs, "metric": METRICS[0][0]}).json()
+        for runs in ([short.run_id], [short.run_id, long.run_id])
+    ]
+    assert figures[1]["scales"] == beside["scales"]
 
 
 @pytest.mark.parametrize(

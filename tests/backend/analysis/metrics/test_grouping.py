@@ -1,5 +1,6 @@
 import math
 import statistics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from backend.analysis.metrics.grouping import (
     on_grid,
     summary,
 )
+from backend.db import Run
 from backend.platform.errors import Invalid
 from backend.runs.runs.groups import group_key
 from backend.specs.run import parse_run_spec
@@ -199,17 +201,21 @@ LINE = {
 }
 
 
+def key_of(spec: dict[str, Any]) -> str:
+    return group_key(Run(spec=spec))
+
+
 def test_group_key_ignores_seed_name_and_notes() -> None:
     spec = parse_run_spec(CARTPOLE | {"seed": 1, "name": "a"}).model_dump(mode="json")
     same = parse_run_spec(CARTPOLE | {"seed": 2, "notes": "b", "priority": 3}).model_dump(mode="json")
-    assert group_key(spec) == group_key(same)
+    assert key_of(spec) == key_of(same)
     before = spec | {"config": {k: v for k, v in spec["config"].items() if k != "standardise"}}
-    assert group_key(before) == group_key(spec), "stored before this setting existed"
+    assert key_of(before) == key_of(spec), "stored before this setting existed"
     custom = spec | {"environment": "Custom/Line-v0", "custom": LINE, "environment_config": {}}
-    assert group_key(custom) == group_key(custom | {"config": before["config"]})
+    assert key_of(custom) == key_of(custom | {"config": before["config"]})
     for change in ({"config": {"n_e": 8}}, {"group": "g"}, {"config": {"standardise": True}}):
         other = parse_run_spec(CARTPOLE | change).model_dump(mode="json")
-        assert group_key(spec) != group_key(other)
+        assert key_of(spec) != key_of(other)
 
 
 @pytest.mark.parametrize("centre", CENTRES)

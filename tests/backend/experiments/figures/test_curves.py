@@ -32,7 +32,8 @@ def test_captions_say_which_curves_and_runs_are_left_out(
     finish(sqlite_service, study)
     curves, ordered = (figure(sqlite_service.client, study, name)["caption"] for name in ("f0", "f1"))
     assert curves == (
-        "mean of the last training scores of 3 runs; lines: means over 4 % of the axis, band ± 1 s.e.; "
+        "mean of the last training scores of 3 runs; lines: means over 4 % of each run’s length, "
+        "band ± 1 s.e.; "
         "each curve is of the first 2 runs; the first 3 of 4 curves are drawn; 12 of 12 runs are in"
     )
     assert ordered.startswith("last training score of each run; ")

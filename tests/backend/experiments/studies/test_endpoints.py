@@ -8,14 +8,16 @@ from httpx import Client
 from sqlalchemy import Engine, select
 
 from backend import __version__
-from backend.db import Attempt, Experiment, ExperimentCell, Run, Transition
+from backend.db import Attempt, Experiment, ExperimentCell, Run, Transition, deadline
 from backend.db.base import new_id
+from backend.db.deadline import RequestEnded
 from backend.db.engine import reading, writing
 from backend.experiments.definitions import DEFINITIONS, ITEMS
 from backend.experiments.definitions.base import study_of
 from backend.experiments.experiments import repository
 from backend.experiments.experiments import service as experiments
 from backend.experiments.experiments.study import prepare
+from backend.experiments.studies import estimate
 from backend.platform.principals import Role
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
@@ -531,6 +533,28 @@ def test_estimate_counts_reused_runs_and_uses_measured_rates(service: RunningSer
     assert (second["n_reused"], second["agent_steps"], second["unmeasured"]) == (2, 20_000, [])
     assert second["time_s"] == pytest.approx(2 * (10_000 / 500 + 5))
     assert n_runs(service.engine) == 2
+
+
+def test_estimate_has_memory_and_processes_and_warns_as_the_runs_would(
+    sqlite_service: RunningService,
+) -> None:
+    add_host(sqlite_service.engine, "small", memory_bytes=8 * 2**30, cpu_count=2)
+    body = {"item": "gorila-table-4", "scale": "paper"}
+    cost = sqlite_service.client.post(f"{STUDIES}/estimate", json=body).json()
+    assert (cost["n_runs"], cost["processes"]) == (490, 131)
+    assert cost["memory_bytes"] > 100 * 2**30
+    gorila = [warning for warning in cost["warnings"] if warning.startswith("Gorila DQN: ")]
+    assert ["GiB of memory" in gorila[0], "131 processes on 2 cores" in gorila[1]] == [True, True]
+
+
+def test_estimate_ends_with_its_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end() -> None:
+        raise RequestEnded
+
+    monkeypatch.setattr(deadline, "check", end)
+    spec = StudySpec.model_validate(study_body(environments=["CartPole-v1"]))
+    with reading(engine) as session, pytest.raises(RequestEnded):
+        estimate.estimate(session, spec, 60.0)
 
 
 def test_estimate_counts_the_slots_of_hosts_that_can_train_the_runs(sqlite_service: RunningService) -> None:

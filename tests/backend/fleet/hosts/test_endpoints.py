@@ -6,7 +6,7 @@ import pytest
 import redis
 from sqlalchemy import Engine
 
-from backend.db import Host
+from backend.db import Host, Run
 from backend.db.clock import database_now
 from backend.db.engine import writing
 from backend.runs.runs import service as runs
@@ -155,4 +155,10 @@ def test_full_disk_is_named_at_the_host_that_shares_it_with_the_service(
     full = problems()
     assert full["elsewhere"] is None
     assert "CALLBOARD_MIN_FREE_DISK_BYTES" in (full[own] or "")
+    run = make_run(sqlite_service.engine, RunState.RUNNING)
+    with writing(sqlite_service.engine) as session:
+        session.get_one(Run, run.id).host = own
+    shown = sqlite_service.client.get(f"/api/v1/runs/{run.id}").json()["disk_problem"]
+    # What is free changes between two requests.
+    assert shown.partition(" MiB free")[1:] == (full[own] or "").partition(" MiB free")[1:]
     until(lambda: not disks_have_room())  # the answer may be a second old

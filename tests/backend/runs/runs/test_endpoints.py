@@ -379,6 +379,8 @@ def test_resume_chooses_the_schedule_of_an_annealed_learning_rate(service: Runni
     assert resumed(stop={"agent_steps": 30_000}, annealing="keep") == (10_000, 0)
     assert resumed(stop={"agent_steps": 20_000}) == (10_000, 0)
     assert resumed(annealing="extend") == (None, 1)
+    departures = service.client.get(url).json()["departures"]
+    assert departures == {"annealing_agent_steps": "10000 → 20000 at 7.5k"}
     log = service.client.get(f"{url}/log", params={"search": "learning rate now"}).json()["items"]
     assert (log[0]["level"], log[0]["message"]) == (
         "warning",

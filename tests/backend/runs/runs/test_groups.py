@@ -8,6 +8,7 @@ import pytest
 
 from backend.db import Run
 from backend.platform.caching import Cache
+from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.groups import (
     COMPUTED,
     Brief,
@@ -18,10 +19,11 @@ from backend.runs.runs.groups import (
     human_reference,
     surplus_runs,
 )
+from backend.specs.departures import with_change, with_simulator
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
-from tests.support.rows import CARTPOLE
+from tests.support.rows import CARTPOLE, external_request
 
 
 def run(**changes: Any) -> Run:
@@ -82,6 +84,9 @@ def brief(number: int, **changes: Any) -> Brief:
         step_unit="agent_steps",
         parent_id=None,
         forked_at_agent_steps=None,
+        name="",
+        departures={},
+        early_agent_steps=0,
         spec_text=json.dumps(row.spec),
     )
 
@@ -121,14 +126,14 @@ def annealed(agent_steps: int, **changes: Any) -> Run:
 
 def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_differ() -> None:
     constant = [run(stop={"agent_steps": steps}) for steps in (3_000, 6_000)]
-    assert len({group_key(run.spec) for run in constant}) == 1
+    assert len({group_key(run) for run in constant}) == 1
     linear = [annealed(3_000), annealed(6_000), annealed(6_000, annealing_agent_steps=3_000)]
-    keys = [group_key(run.spec) for run in linear]
+    keys = [group_key(run) for run in linear]
     assert keys[0] == keys[2] != keys[1]
     short, long = group_names(linear[:2])
     assert short.endswith("(annealing_agent_steps = 3000)")
     assert long.endswith("(annealing_agent_steps = 6000)")
-    assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0"}
+    assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0": "2"}
 
 
 PONG: dict[str, Any] = {"environment": "ALE/Pong-v5"}
@@ -203,13 +208,15 @@ def numbered(runs: list[Run], agent_steps: tuple[int, ...]) -> dict[str, str]:
 def test_runs_of_one_seed_of_a_deterministic_method_are_one_sample() -> None:
     runs = [run(seed=seed) for seed in (0, 0, 0, 1)] + [run(seed=0, config={"n_e": 8})]
     roots = numbered(runs, (500, 900, 900, 100, 100))
-    assert surplus_runs(runs, roots) == {"0", "1"}, "the furthest counts, of equals the latest"
+    assert surplus_runs(runs, roots) == {"0": "2", "1": "2"}, "the furthest counts, of equals the latest"
     runs[0].score = 1.0
-    assert surplus_runs(runs, roots) == {"1", "2"}, "one with a score counts rather than one without"
-    assert surplus_runs(runs, roots, ["1"]) == {"0", "2"}, "that score may be another"
+    assert surplus_runs(runs, roots) == {"1": "0", "2": "0"}, (
+        "one with a score counts rather than one without"
+    )
+    assert surplus_runs(runs, roots, ["1"]) == {"0": "1", "2": "1"}, "that score may be another"
     for member in runs:
         member.algorithm = "a3c"  # actors race: two runs of one seed differ
-    assert surplus_runs(runs, roots) == set()
+    assert surplus_runs(runs, roots) == {}
 
 
 @pytest.mark.parametrize("algorithm", ["paac", "a3c"])
@@ -219,5 +226,63 @@ def test_a_run_and_its_forks_are_one_sample_whatever_method_and_seed(algorithm: 
     roots = numbered(runs, (100, 300, 200, 50, 50, 400))
     # 1 and 2 are forks of 0, and 4 is a fork of a run that is not among these; 5 has other settings.
     roots |= {"1": "0", "2": "0", "4": "x", "5": "0"}
-    assert surplus_runs(runs, roots) == {"0", "2"}
-    assert surplus_runs(runs[2:], roots | {"3": "x"}) == {"3"}, "two forks whose parent is not shown"
+    assert surplus_runs(runs, roots) == {"0": "1", "2": "1"}
+    assert surplus_runs(runs[2:], roots | {"3": "x"}) == {"3": "4"}, "two forks whose parent is not shown"
+
+
+def test_run_that_departs_from_its_settings_is_in_a_group_of_its_own() -> None:
+    settings = {"learning_rate": 0.0005}
+    plain, changed, again = (run(seed=seed, config=settings) for seed in range(3))
+    changed.departures = with_change({}, "learning_rate", 0.003, 0.0005, 234_100)
+    again.departures = with_change({}, "learning_rate", 0.003, 0.0005, 234_100)
+    assert group_key(changed) == group_key(again) != group_key(plain)
+    assert [name.partition(" (")[2] for name in group_names([plain, changed])] == [
+        "learning_rate = 0.0005)",
+        "learning_rate = 0.003 → 0.0005 at 234k)",
+    ]
+    twice = with_change(changed.departures, "learning_rate", 0.0005, 0.0001, 1_500_000)
+    assert twice == {"learning_rate": "0.003 → 0.0005 at 234k → 0.0001 at 1.5M"}
+    assert with_change({}, "learning_rate", 0.003, 0.0005, 0) == {}, "it has trained with nothing else"
+
+
+def test_runs_of_two_major_versions_of_the_simulator_are_no_seeds_of_each_other() -> None:
+    def trained(departures: dict[str, Any], version: str, agent_steps: int = 0) -> dict[str, Any]:
+        return with_simulator(departures, "mujoco", {"mujoco": version}, agent_steps)
+
+    assert trained({}, "4.0.0") == trained({}, "4.1.0") == {}
+    old = trained({}, "3.3.7")
+    assert old == trained(old, "3.5.0", 7_000) == {"MuJoCo": "3"}
+    assert trained(old, "4.0.0", 7_000) == {"MuJoCo": "3 → 4 at 7k"}
+    assert trained({"MuJoCo": "3 → 4 at 7k"}, "4.0.0", 9_000) == {"MuJoCo": "3 → 4 at 7k"}
+    assert with_simulator({}, "atari", {"mujoco": "3.3.7"}, 0) == {}
+    rows = [run(algorithm="a3c", environment="Hopper-v5") for _ in range(2)]
+    rows[1].departures = old
+    assert group_key(rows[0]) != group_key(rows[1])
+    assert group_names(rows)[1].endswith("(MuJoCo = 3)")
+
+
+def external(run_id: str, **fields: Any) -> Run:
+    spec = external_spec(ExternalFields.model_validate({**external_request(), "seed": None} | fields))
+    return Run(
+        id=run_id,
+        name=run_id,
+        origin="external",
+        algorithm=spec["algorithm"],
+        environment=spec["environment"],
+        spec=spec,
+    )
+
+
+def test_runs_of_unknown_algorithm_or_seed_are_no_seeds_of_each_other() -> None:
+    unknown = [external("A2C_1"), external("PPO_1")]
+    assert group_key(unknown[0]) != group_key(unknown[1])
+    assert [name.partition(" (run")[2] for name in group_names(unknown)] == [" = A2C_1)", " = PPO_1)"]
+    unnamed = [external(name, algorithm="unknown", seed=seed) for seed, name in enumerate("ab")]
+    assert group_key(unnamed[0]) != group_key(unnamed[1])
+    known = [external(name, seed=seed) for seed, name in enumerate("ab")]
+    assert group_key(known[0]) == group_key(known[1])
+
+
+def test_no_group_is_named_by_the_seed_of_one_run() -> None:
+    several = [external(f"{lr}", config={"seed": seed, "lr": lr}) for seed, lr in ((2, 0.001), (4, 0.01))]
+    assert [name.rpartition(" (")[2] for name in group_names(several)] == ["lr = 0.001)", "lr = 0.01)"]

@@ -7,10 +7,10 @@ import pytest
 from backend.db.engine import reading, writing
 from backend.fleet.jobs import service as jobs
 from backend.platform.principals import Role
-from backend.specs.retention import InstallationPolicy
 from backend.specs.states import RunState
 from backend.upkeep.retention import removals
 from backend.upkeep.retention import service as rules
+from backend.upkeep.retention.policy import InstallationPolicy
 from backend.upkeep.retention.removals import Policies
 from tests.support.artifacts import make_episode
 from tests.support.rows import add_attempt, episode_row, make_checkpoint, make_run

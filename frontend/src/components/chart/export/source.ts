@@ -4,7 +4,7 @@ import { type FigureRequest, nameOf } from '@/api/figures';
 import { smoothingParameters } from '@/api/series';
 import { type Answer, type Figure, wholeFigure } from '@/api/tails';
 import { type LegendNames, withShortNames } from '../legend';
-import { onLogScale, yAxis } from '../scale';
+import { onLogScale, outsideMarks, yAxis } from '../scale';
 
 /** Formats that the service writes. */
 export type FileFormat = 'csv' | 'zip' | 'caption';
@@ -68,8 +68,6 @@ type Shown = {
   log: boolean;
   /** What runs are called in the legend. */
   names: LegendNames | undefined;
-  /** The width of the smoothing that the chart has; null without any. */
-  scale: number | null;
   /** Whether the chart has bands. */
   hasBands: boolean;
 };
@@ -78,7 +76,7 @@ type Shown = {
 export function curveSource(
   named: Pick<ExportSource, 'name' | 'title'>,
   request: FigureRequest,
-  { hidden, log, names, scale, hasBands }: Shown,
+  { hidden, log, names, hasBands }: Shown,
 ): ExportSource {
   const { runs, axes, metrics, panel, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
@@ -94,12 +92,10 @@ export function curveSource(
     ...(kind === 'seed_curve' && spread),
     ...(environment !== undefined && { environment }),
     ...(panel === undefined && styles),
-    // Each run keeps its style while others are hidden, and its curve: neither a width that suits the remaining runs
-    // alone nor a band that the chart has not.
+    // Each run keeps its style while others are hidden, without a band that the chart has not.
     ...(hidden.size > 0 && {
       style: runs.flatMap((run, at) => (hidden.has(run) ? [] : [styles?.style?.[at] ?? at])),
       ...(kind !== 'diagnostic' && !hasBands && { band: 'none' }),
-      ...(smoothing.kind !== 'points' && scale !== null && { scale }),
     }),
   };
   return sourceAt(named, `/api/v1/figures/${kind}`, query, ({ data, layout }) => {
@@ -108,7 +104,12 @@ export function curveSource(
     const xaxis = { ...scaled.xaxis, ...(zoom && { range: [...zoom], autorange: false }) };
     return {
       data: shown,
-      layout: { ...scaled, xaxis, yaxis: { ...scaled.yaxis, ...yAxis(shown, zoom, log) } },
+      layout: {
+        ...scaled,
+        xaxis,
+        yaxis: { ...scaled.yaxis, ...yAxis(shown, zoom, log) },
+        annotations: [...(scaled.annotations ?? []), ...outsideMarks(shown, zoom, log)],
+      },
     };
   });
 }

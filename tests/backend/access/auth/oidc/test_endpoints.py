@@ -22,6 +22,7 @@ from backend.db import AuditEntry, LoginSession, User
 from backend.db.engine import reading, writing
 from backend.platform.principals import Role
 from tests.support.oidc_provider import OidcBrowser, OidcProvider, running_provider, wait_longer
+from tests.support.pages import NONCE
 from tests.support.service import RunningService, running_service
 from tests.support.waiting import PATIENCE_S
 
@@ -432,7 +433,8 @@ def test_too_many_failures_make_one_address_wait(
 def test_forwarded_protocol_of_a_tls_proxy_is_used(on_sqlite: Installation) -> None:
     headers = {"X-Forwarded-Proto": "https", "Host": "callboard.example"}
     # uvicorn reads the header.
-    answer = httpx.get(f"{on_sqlite.service.url}/login/oidc", headers=headers, timeout=PATIENCE_S)
+    address = f"{on_sqlite.service.url}/login/oidc?nonce={NONCE}"
+    answer = httpx.get(address, headers=headers, timeout=PATIENCE_S)
     asked = dict(parse_qsl(urlsplit(answer.headers["location"]).query))
     assert asked["redirect_uri"] == "https://callboard.example/login/oidc/callback"
     cookie = answer.headers["set-cookie"]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from pydantic import ValidationError
 
-from backend.specs.retention import (
+from backend.upkeep.retention.policy import (
     RESUMABLE,
     InstallationPolicy,
     RetentionPolicy,

@@ -110,7 +110,7 @@ frontend/node_modules/.quick: $(API) $(WEB_SOURCES)
 .PHONY: api
 api: $(API) ## what the pages know of the REST API, in frontend/src/api; every target that needs it brings it up to date
 
-.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps papers mutants looks play-pacing play-sessions play-moments
+.PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps libraries papers mutants looks play-pacing play-sessions play-moments
 
 benchmarks: $(VENV)/.ready-dev frontend/dist/index.html chromium ## by hand, on an idle machine: speed of pages and lists, memory of engines
 	$(PYTEST) -s -m benchmark
@@ -141,6 +141,9 @@ racing-errors: $(VENV)/.ready-dev ## by hand, five minutes: how often races of s
 
 killed-sweeps: $(VENV)/.ready-dev ## by hand, forty minutes: a sweep of 200 runs and a study of 120 whose processes are killed
 	$(PYTEST) -s -m benchmark tests/backend/experiments/experiments/test_killed_processes.py
+
+libraries: $(VENV)/.ready-dev ## by hand, ten minutes: real libraries, each in a pinned environment of its own, against what they say of their runs; options in ARGS
+	$(BIN)/python -m tests.campaigns.libraries $(ARGS)
 
 papers: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, hours: the papers' figures and tables at the scale minutes, or hours, in papers/; options in ARGS
 	$(BIN)/python -m tests.campaigns.papers $(ARGS)

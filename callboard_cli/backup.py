@@ -24,11 +24,12 @@ def backup(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
 ) -> None:
     """Write the database and the artifacts to one file, while the installation runs."""
+    from backend.experiments.experiments.stored import CHECKS
     from backend.upkeep.backup import service
     from callboard.display import counted
 
     with _errors():
-        manifest = service.create(Settings(), file)
+        manifest = service.create(Settings(), file, CHECKS)
     typer.echo(f"{file}: {_contents(manifest)}, as of {manifest.created_at}")
     if manifest.damaged:
         n = len(manifest.damaged)
@@ -79,6 +80,7 @@ def restore(
     """Restore a backup into an empty installation, on SQLite or PostgreSQL. Sessions and tokens end."""
     from backend.access.audit import service as audit
     from backend.db.engine import opened, writing
+    from backend.experiments.experiments.stored import CHECKS
     from backend.upkeep.backup import service
     from callboard.display import counted
 
@@ -94,7 +96,11 @@ def restore(
     try:
         with _errors():
             restored = service.restore(
-                settings, file, lambda step: typer.echo(f"{step} ..."), keep_tokens=keep_tokens
+                settings,
+                file,
+                lambda step: typer.echo(f"{step} ..."),
+                keep_tokens=keep_tokens,
+                checks=CHECKS,
             )
             with opened(settings.database) as db_engine, writing(db_engine) as session:
                 details = {"file": file.name, "created_at": restored.manifest.created_at}

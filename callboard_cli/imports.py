@@ -57,6 +57,7 @@ Step = Annotated[
 
 
 @app.command("wandb", help="Import offline runs of W&B: a folder `wandb`, or a file `run-….wandb`.")
+@app.command("trackio", help="Import Trackio's runs: a project's SQLite file, or a folder of them.")
 @app.command("mlflow", help="Import MLflow's runs: a folder `mlruns`, or the file of an SQLite store.")
 @app.command("tensorboard", help=_EVENTS_HELP)
 def logs(

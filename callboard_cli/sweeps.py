@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from backend.experiments.specs.sweep import Distribution
 from backend.specs.problems import quoted, similar_names
-from backend.specs.sweep import Distribution
 from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
 from callboard_cli.connection import act, connect, format_counts, id_check, report_runs_of
 from callboard_cli.run_request import (

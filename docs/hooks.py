@@ -21,10 +21,13 @@ from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
 import callboard
+import callboard.wandb.table as wandb_table
 from backend.app import create_app
 from backend.platform.settings import Settings
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
+from callboard import writer_table
+from callboard.foreign import USED, Refused
 from callboard_cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/algorithms.md": algorithms(),
         "reference/environments.md": environments(),
         "reference/settings.md": settings(),
+        "reference/foreign.md": foreign_names(),
         "reference/glossary.md": glossary(),
         "explanation/methods.md": methods(),
     }
@@ -121,6 +125,26 @@ def _commands(
             yield from _commands(subcommand, f"{path} {name}", context)
     else:
         yield path, command, context
+
+
+def foreign_names() -> str:
+    """What each name and argument of the imitated packages means."""
+    parts = [
+        "# Calls of other libraries\n\nGenerated from the tables of the client. Each name and argument of "
+        "W&B's module and of TensorBoard's `SummaryWriter` is used, or does nothing and is said once a run, "
+        "with what to do instead, or ends a script before it trains. A star stands for any name, and an "
+        "argument that is not listed shares its function's meaning.\n"
+    ]
+    tables = {"`callboard.wandb`": wandb_table.TABLE, "`callboard.SummaryWriter`": writer_table.TABLE}
+    for title, table in tables.items():
+        used = ", ".join(f"`{name}`" for name, use in table.items() if use == USED)
+        parts.append(f"## {title}\n\nUsed: {used}.\n\n| name | is | what to do |\n|---|---|---|")
+        for name, use in table.items():
+            if use != USED:
+                kind = "refused before training" if isinstance(use, Refused) else "said"
+                parts[-1] += f"\n| `{name}` | {kind} | {_plain(use)} |"
+        parts[-1] += "\n"
+    return "\n".join(parts)
 
 
 def rest() -> str:

@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "12950c271bd0"
+revision = "3eca015547ac"
 down_revision = None
 branch_labels = None
 depends_on = None

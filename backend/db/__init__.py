@@ -19,7 +19,7 @@ from backend.db.job import Job
 from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
 from backend.db.play import PlaySession, Recording, RecordingPart
-from backend.db.run import Attempt, DeletedRun, ExternalSource, Run
+from backend.db.run import Attempt, DeletedRun, ExternalSource, Run, ScriptProcess
 from backend.db.saliency import StoredSaliency
 from backend.db.series import Series, SeriesChunk
 from backend.db.start_set import StartSet
@@ -62,6 +62,7 @@ __all__ = [
     "RemovedFile",
     "RetentionSettings",
     "Run",
+    "ScriptProcess",
     "Series",
     "SeriesChunk",
     "StartSet",

@@ -35,24 +35,6 @@ class UnreadableSpec(dict[str, Any]):
         return f"{self.reason}: it can be read, exported and deleted, but nothing else"
 
 
-class DamagedList(list[Any]):
-    """What is read in place of a damaged list. It is empty, and must not be stored either."""
-
-
-class DamagedRow(ValueError):
-    """A change of a row whose specification cannot be read."""
-
-
-def refuse_change(row: object, value: object, stored: object, initiator: object) -> None:
-    """Listen to changes of an attribute with specifications.
-
-    Raises:
-        DamagedRow: the stored one cannot be read.
-    """
-    if isinstance(stored, UnreadableSpec):
-        raise DamagedRow(stored.refusal)
-
-
 @cache
 def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
@@ -80,7 +62,7 @@ class CheckedJson(TypeDecorator[Any]):
         """What stands for a damaged value."""
         if NoneType in get_args(self.form):
             return None
-        return DamagedList() if get_origin(self.form) is list else {}
+        return [] if get_origin(self.form) is list else {}
 
     def is_damaged(self, value: Any) -> bool:
         """Whether a stored value has another form."""

@@ -1,18 +1,16 @@
 """Tables `experiments` and `experiment_cells`."""
 
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, Literal
 
-from pydantic import ValidationError
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, event
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
-from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, UnreadableSpec, refuse_change
 from backend.specs.run_fields import MAX_ENVIRONMENT, MAX_NAME
-from backend.specs.study import StudySpec
-from backend.specs.sweep import ExperimentState, SweepSpec
+
+ExperimentKind = Literal["sweep", "study"]
+ExperimentState = Literal["running", "finished", "stopped"]
 
 
 class Experiment(Base):
@@ -24,8 +22,7 @@ class Experiment(Base):
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
     created_at: Mapped[datetime]
     created_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    kind: Mapped[str] = mapped_column(String(20))
-    """`sweep` or `study`."""
+    kind: Mapped[ExperimentKind] = mapped_column(String(20))
     name: Mapped[str] = mapped_column(String(MAX_NAME))
     definition: Mapped[str | None] = mapped_column(String(100), index=True)
     """Id of the papers' definition that it was created from; None for any other."""
@@ -42,55 +39,6 @@ class Experiment(Base):
     """How often the scores of all cells have been compared."""
     revision: Mapped[int] = mapped_column(BigInteger, default=0)
     """Number of changes."""
-
-
-def study_spec(stored: dict[str, Any]) -> StudySpec:
-    """The specification of a stored study.
-
-    Raises:
-        ValidationError: it is damaged.
-    """
-    return StudySpec.model_validate({name: value for name, value in stored.items() if name != "custom"})
-
-
-def is_whole_experiment(kind: str, spec: Any) -> bool:
-    """Whether a stored specification of an experiment can be read."""
-    try:
-        if kind == "sweep":
-            SweepSpec.model_validate(spec)
-            return True
-        study_spec(spec)
-    except (AttributeError, ValidationError):
-        return False
-    return isinstance(spec.get("custom") or {}, dict)
-
-
-_STAND_INS: dict[str, dict[str, Any]] = {
-    "sweep": {"run": {"algorithm": "", "environment": ""}, "space": {"config.unknown": {"values": [None]}}},
-    "study": {
-        "arms": [{"label": "unknown", "algorithm": ""}],
-        "environments": [""],
-        "draws": {"n": 1},
-        "custom": {},
-    },
-}
-
-
-@event.listens_for(Experiment, "load")
-@event.listens_for(Experiment, "refresh")
-def _replace_damaged(experiment: Experiment, *context: Any) -> None:
-    """Show a damaged row as stopped and of no algorithm: it must not break a list, and starts nothing."""
-    loaded = experiment.__dict__
-    is_whole = "spec" not in loaded or is_whole_experiment(loaded["kind"], loaded["spec"])
-    if not is_whole:
-        spec = {"name": loaded.get("name"), "notes": ""} | _STAND_INS[loaded["kind"]]
-        set_committed_value(experiment, "spec", UnreadableSpec(spec, DAMAGED))
-    if not is_whole or ("state" in loaded and loaded["state"] not in get_args(ExperimentState)):
-        set_committed_value(experiment, "state", "stopped")
-        set_committed_value(experiment, "state_reason", DAMAGED)
-
-
-event.listen(Experiment.spec, "set", refuse_change)
 
 
 class ExperimentCell(Base):

@@ -1,4 +1,4 @@
-"""Tables `runs`, `attempts`, `external_sources` and `deleted_runs`."""
+"""Tables `runs`, `attempts`, `external_sources`, `script_processes` and `deleted_runs`."""
 
 import math
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
-from backend.db.checked_json import DAMAGED, CheckedJson, UnreadableSpec, refuse_change
+from backend.db.checked_json import DAMAGED, CheckedJson, UnreadableSpec
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import quoted
 from backend.specs.provenance import Provenance
@@ -182,8 +182,6 @@ def _show_unreadable(run: Run, *context: Any) -> None:
             set_committed_value(run, "spec", UnreadableSpec(spec, reason))
 
 
-event.listen(Run.spec, "set", refuse_change)
-
 _STATES = frozenset(RunState)
 
 WITH_DELETED = {"callboard_with_deleted": True}
@@ -244,6 +242,21 @@ class ExternalSource(Base):
     """Every batch up to this number is in the database."""
     dropped: Mapped[int] = mapped_column(BigInteger, default=0)
     """Its rows that were not stored."""
+
+
+class ScriptProcess(Base):
+    """Where a process that writes an external run came from, and the end of what it has printed."""
+
+    __tablename__ = "script_processes"
+
+    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    source: Mapped[str] = mapped_column(String(26), primary_key=True)
+    """As in `external_sources`."""
+    provenance: Mapped[dict[str, Any]]
+    """See `backend.runs.runs.script_provenance`; empty until the process has reported it."""
+    diff: Mapped[str] = mapped_column(Text, default="", deferred=True)
+    """How tracked files differed from the commit."""
+    output: Mapped[str] = mapped_column(Text, default="", deferred=True)
 
 
 RATE_TIME_CONSTANT_S = 120.0

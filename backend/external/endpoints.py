@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Body, Depends, Header, Path, Query, Request
+from fastapi import Body, Depends, Header, Path, Query, Request, Response
 from pydantic import GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
@@ -18,17 +18,20 @@ from backend.external.schemas import (
     HeartbeatOut,
     LogBatch,
     PointsBatch,
+    ProvenanceBatch,
     Stored,
     UploadOut,
 )
-from backend.http.access import ExternalWriter, Operator
-from backend.http.dependencies import AppStateDep, IngestSession, ReportSession, WriteSession
+from backend.http.access import ExternalWriter, Operator, Viewer
+from backend.http.dependencies import AppStateDep, IngestSession, ReadSession, ReportSession, WriteSession
 from backend.http.errors import TooLarge
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import RunId
 from backend.http.routing import ResourceRouter
+from backend.http.transfer import json_response
 from backend.platform.errors import Invalid, Problem
 from backend.runs.runs.schemas import RunChanges, RunOut
+from backend.runs.runs.script_provenance import ProcessDetail
 from backend.specs.extras import installed
 from backend.specs.fields import ULID
 from backend.specs.problems import quoted
@@ -104,14 +107,19 @@ def change_run(run_id: RunId, body: RunChanges, principal: Operator, session: Wr
 
 @router.post("/{run_id}/heartbeat")
 def send_heartbeat(
-    run_id: RunId, principal: ExternalWriter, session: ReportSession, body: Heartbeat | None = None
+    run_id: RunId,
+    principal: ExternalWriter,
+    state: AppStateDep,
+    session: ReportSession,
+    body: Heartbeat | None = None,
 ) -> HeartbeatOut:
     """Report that the script of an external run is running, or has ended.
 
     Without a heartbeat, points, episodes or log lines for 60 s the run is `lost`, until the next one. The
     answer states whether the script should end.
     """
-    return service.heartbeat(session, run_id, principal, body or Heartbeat())
+    answer = service.heartbeat(session, run_id, principal, body or Heartbeat())
+    return answer.model_copy(update={"records_scripts": state.settings.record_scripts})
 
 
 @router.post("/{run_id}/points", openapi_extra=_ARROW_BODY)
@@ -195,6 +203,34 @@ def add_log_lines(run_id: RunId, principal: ExternalWriter, session: IngestSessi
 def add_config(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: ConfigBatch) -> Stored:
     """Add settings to the config of an external run, once, and what else was not known at its start."""
     return service.add_config(session, run_id, principal, body)
+
+
+@router.post("/{run_id}/provenance")
+def add_provenance(
+    run_id: RunId,
+    principal: ExternalWriter,
+    state: AppStateDep,
+    session: IngestSession,
+    body: ProvenanceBatch,
+) -> Stored:
+    """Store where a process of an external run's script came from, and what it has printed, once.
+
+    Nothing is stored if the installation has turned that off (`CALLBOARD_RECORD_SCRIPTS`). Of a run's
+    processes the last 100 are kept.
+    """
+    records = state.settings.record_scripts
+    return service.add_provenance(session, run_id, principal, body, records=records)
+
+
+@router.get("/{run_id}/processes/{source}", response_model=ProcessDetail)
+def read_process(
+    run_id: RunId,
+    source: Annotated[str, Path(pattern=ULID, description="The ULID of the process.")],
+    principal: Viewer,
+    session: ReadSession,
+) -> Response:
+    """Where a process of an external run's script came from, and the end of what it has printed."""
+    return json_response(ProcessDetail.of(service.process(session, run_id, source)))
 
 
 @router.put("/{run_id}/uploads/{upload}", openapi_extra=_PART_BODY)

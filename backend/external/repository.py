@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, ExternalSource, Series, SeriesChunk
+from backend.db import Checkpoint, ExternalSource, ScriptProcess, Series, SeriesChunk
 
 _NAMES_PER_STATEMENT = 500
 
@@ -24,6 +24,23 @@ def count_sources(session: Session, run_id: str) -> int:
 def add_source(session: Session, run_id: str, name: str) -> ExternalSource:
     """Add a process that writes the locked run."""
     row = ExternalSource(run_id=run_id, source=name, sequence=0, dropped=0)
+    session.add(row)
+    return row
+
+
+def process(session: Session, run_id: str, source: str) -> ScriptProcess | None:
+    """Where a process that writes the run came from; None before it has reported anything of that."""
+    return session.get(ScriptProcess, (run_id, source))
+
+
+def add_process(session: Session, run_id: str, source: str, most: int) -> ScriptProcess:
+    """Add a process that writes the locked run, in the place of the oldest one if it has the maximum."""
+    of_run = select(ScriptProcess.source).where(ScriptProcess.run_id == run_id)
+    surplus = session.scalars(of_run.order_by(ScriptProcess.source.desc()).offset(most - 1)).all()
+    session.execute(
+        delete(ScriptProcess).where(ScriptProcess.run_id == run_id, ScriptProcess.source.in_(surplus))
+    )
+    row = ScriptProcess(run_id=run_id, source=source, provenance={}, diff="", output="")
     session.add(row)
     return row
 

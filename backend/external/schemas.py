@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
 
+from backend.runs.runs.script_provenance import MAX_OUTPUT_CHARACTERS, ScriptProvenance
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text, whole
 from backend.specs.run_fields import ExternalSeed
@@ -175,6 +176,19 @@ class ConfigBatch(NumberedBatch):
     """What the run's steps count."""
 
 
+class ProvenanceBatch(NumberedBatch):
+    """The body of `POST /runs/{id}/provenance`: where the script came from, and what it has printed since."""
+
+    provenance: ScriptProvenance | None = Field(
+        default=None, description="Where the process came from; null leaves what is stored."
+    )
+    output: Text = Field(
+        default="",
+        max_length=MAX_OUTPUT_CHARACTERS,
+        description="What it has printed since the last batch; the last 64 KiB of all are kept.",
+    )
+
+
 class CompletedUpload(NumberedBatch):
     """What becomes of a complete upload."""
 
@@ -291,3 +305,5 @@ class HeartbeatOut(Schema):
     """Training time that it has reached."""
     step_unit: RunUnit
     """What `agent_steps` counts: `iterations` of some runs."""
+    records_scripts: bool = True
+    """Whether this installation stores where scripts come from, what they print and what they use."""

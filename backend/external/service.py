@@ -16,7 +16,7 @@ from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import Array, Columns, n_rows
 from backend.analysis.metrics.early import mark_early
-from backend.db import ExternalSource, Run
+from backend.db import ExternalSource, Run, ScriptProcess
 from backend.db.clock import database_now
 from backend.db.run import averaged_rate
 from backend.external import repository
@@ -29,14 +29,16 @@ from backend.external.schemas import (
     HeartbeatOut,
     LogBatch,
     NumberedBatch,
+    ProvenanceBatch,
     SentLine,
     Stored,
 )
-from backend.platform.errors import Conflict, Forbidden, Invalid
+from backend.platform.errors import Conflict, Forbidden, Invalid, NotFound
 from backend.platform.principals import Principal
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.runs.runs.external import HEARTBEAT_S, describe, require_storable
+from backend.runs.runs.script_provenance import MAX_OUTPUT_CHARACTERS
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 from backend.specs.states import ENDED, RunState
@@ -50,6 +52,8 @@ MAX_ROLLOUT_SERIES = 500
 """Maximum number of metrics of a run in the section `ROLLOUT`."""
 MAX_SOURCES = 1_000
 """Maximum number of processes that write a run, one after another or together."""
+MAX_PROCESSES = 100
+"""Maximum number of processes of a run of which it is kept where they came from."""
 _SCORE_CHUNKS = 32
 """Maximum number of chunks of a metric that are read for a score, where its last values are not finite."""
 
@@ -197,6 +201,52 @@ def add_config(session: Session, run_id: str, principal: Principal, batch: Confi
     runs.touch(session, run)
     _record_contact(session, run)
     return _answer(batch, source, 1)
+
+
+def add_provenance(
+    session: Session, run_id: str, principal: Principal, batch: ProvenanceBatch, *, records: bool
+) -> Stored:
+    """Store where a process came from, and what it has printed, unless that is stored already.
+
+    Args:
+        session: the database.
+        run_id: the run.
+        principal: who sends it.
+        batch: what is sent.
+        records: whether the installation stores such things; otherwise it counts as stored.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+    """
+    run = _external(session, run_id, principal)
+    source = _next(session, run, batch)
+    if source is None:
+        return _answer_again(session, run, batch)
+    if records:
+        process = repository.process(session, run.id, batch.source)
+        if process is None:
+            process = repository.add_process(session, run.id, batch.source, MAX_PROCESSES)
+        if batch.provenance is not None:
+            process.provenance = batch.provenance.model_dump(mode="json", exclude={"diff"})
+            process.diff = batch.provenance.diff
+        process.output = (process.output + batch.output)[-MAX_OUTPUT_CHARACTERS:]
+        runs.touch(session, run, ["processes"] if batch.provenance is None else [])
+    _record_contact(session, run)
+    return _answer(batch, source, int(records))
+
+
+def process(session: Session, run_id: str, source: str) -> ScriptProcess:
+    """Where a process of a run came from.
+
+    Raises:
+        NotFound: there is no such run, or nothing is known of this process.
+    """
+    row = repository.process(session, runs.get(session, run_id).id, source)
+    if row is None:
+        raise NotFound(f"nothing is known of process {source} of run {run_id}")
+    return row
 
 
 def change(session: Session, run_id: str, changes: Mapping[str, Any]) -> Run:

@@ -25,7 +25,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from backend.db.checked_json import DamagedRow
 from backend.db.deadline import REQUEST_S, RequestEnded
 from backend.db.engine import QUERY_TIMEOUT_S, is_query_timeout
 from backend.db.keyset import BadCursor
@@ -262,9 +261,6 @@ def install(app: FastAPI) -> None:
             request, Conflict("another request changed this at the same time; nothing was changed: try again")
         )
 
-    def on_damaged(request: Request, error: Exception) -> Response:
-        return answer(request, Conflict(str(error)))
-
     def on_bug(request: Request, error: Exception) -> Response:
         log.error("request.failed", exc_info=error)
         problem = Problem("internal error; see the log of the web process for this request id")
@@ -276,7 +272,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(InvalidSpec, on_spec)
     app.add_exception_handler(BadCursor, on_cursor)
-    app.add_exception_handler(DamagedRow, on_damaged)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(OperationalError, on_database)

@@ -132,6 +132,11 @@ class Settings(BaseSettings):
     demo: bool = Field(
         True, description="Whether `callboard up` adds the demo run when it first starts without any run."
     )
+    record_scripts: bool = Field(
+        True,
+        description="Whether runs of scripts keep where they come from (host, command, packages, commit with "
+        "changes), what they print, and the CPU, memory and GPU that they use.",
+    )
     frontend_dir: Path | None = Field(
         None, description="Folder of the built pages; default: those of the installation."
     )

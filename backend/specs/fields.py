@@ -22,6 +22,7 @@ SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
 ENVIRONMENT_PREFIX = "Custom/"
 """Prefix of the ids of hosts' custom environments."""
 CUSTOM_ID = rf"^{ENVIRONMENT_PREFIX}[A-Za-z0-9][A-Za-z0-9_-]{{0,60}}-v[0-9]{{1,4}}$"
+COMMIT = "^[0-9a-f]{40,64}$"
 ENTRY_POINT = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 PATTERNS = {
     STORABLE: "must not contain null characters",
@@ -30,6 +31,7 @@ PATTERNS = {
     ULID: "must be an id of 26 digits and capital letters (a ULID)",
     NAME: "must not be empty, or contain control characters or separators of lines",
     SHA256: "must be 64 hexadecimal digits in lower case",
+    COMMIT: "must be a commit: 40 to 64 hexadecimal digits in lower case",
     MD5: "must be 32 hexadecimal digits in lower case",
     SLUG: "must have up to 61 lower-case letters, digits and hyphens, with no hyphen first",
     rf"^{SET_NAME}$": "must have up to 24 lower-case letters, digits and hyphens, with no hyphen first",

@@ -4,6 +4,11 @@ from pydantic import Field
 
 from backend.specs.fields import Schema
 
+CPU_GRANTED = "system/cpu_granted_pct"
+"""Metric of a run: processor time of its processes, in % of that and their waiting for a core."""
+STARVED_PCT = 50.0
+"""Below it a run waits longer for a core than it has one: its times and rates are those of other programs."""
+
 
 class GpuLoad(Schema):
     """Load of one GPU; null for values it does not report."""

@@ -58,7 +58,8 @@ class StopSpec(Strict):
     )
 
 
-_SECTIONS = ("config", "environment_config", "stop")
+SECTIONS = ("config", "environment_config", "stop")
+"""Parts of a run's request that have fields of their own."""
 _NOT_AN_OBJECT = {
     "config": 'must be an object of settings, such as {"gamma": 0.9}',
     "environment_config": "must be an object of settings",
@@ -316,15 +317,15 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     if sections["stop"] and not sections["stop"].model_dump(exclude_none=True):
         message = "set at least one limit: agent_steps, wall_time_s or score"
         problems.append(FieldProblem(field="stop", message=message))
-    if environment and all(sections.get(name) is not None for name in _SECTIONS):
+    if environment and all(sections.get(name) is not None for name in SECTIONS):
         problems += _conflicts(environment, sections, data.get("annealing_agent_steps"))
     try:
         # The sections are validated already; this validates the other fields.
         valid = {name: section for name, section in sections.items() if section is not None}
-        spec = RunSpec.model_validate({k: v for k, v in data.items() if k not in _SECTIONS} | valid)
+        spec = RunSpec.model_validate({k: v for k, v in data.items() if k not in SECTIONS} | valid)
     except ValidationError as error:
         # A missing section has a problem already, or its algorithm or environment has.
-        explained = {*_SECTIONS, *(problem.field for problem in problems)}
+        explained = {*SECTIONS, *(problem.field for problem in problems)}
         further = [problem for problem in problems_of(error) if problem.field not in explained]
         problems += point_into_sections(further, models, REQUEST_FIELDS)
         raise InvalidSpec(problems) from None

@@ -12,6 +12,7 @@ from callboard.names import Names
 from callboard.tally import Tally
 
 DEFAULT_FPS = 30.0
+MAX_WAIT_S = 10.0**6
 
 _NAMES = frozenset({str, int, float, bool, bytes, type(None)})
 """Types of names that are kept apart, such as 1 from `"1"`."""
@@ -84,3 +85,9 @@ class Arguments:
             self._tally.change(f"a score that is {kind}: the file is stored without it", shown(value))
             return None
         return number
+
+
+def seconds_of(value: Any, default: float) -> float:
+    """A time to wait, at most `MAX_WAIT_S`; the default if it cannot be read."""
+    number, _ = as_number(value)
+    return default if number is None or number != number else max(0.0, min(number, MAX_WAIT_S))

@@ -130,6 +130,11 @@ class Background:
             counts[self._gone] = counts.get(self._gone, 0) + self._spool.n_waiting_rows
         return counts
 
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether the server has said that it stores nothing about scripts."""
+        return not self._delivery.records_scripts
+
     def start(self) -> None:
         """Start the threads."""
         self._heartbeat_at = time.monotonic() + HEARTBEAT_INTERVAL_S  # `init` was the first

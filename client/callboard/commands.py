@@ -122,6 +122,7 @@ def _add_import(command: argparse.ArgumentParser) -> None:
     for kind, what in (
         ("tensorboard", "event files: scalars, texts and hyperparameters"),
         ("mlflow", "a folder mlruns, or an SQLite file"),
+        ("trackio", "a project's database, or a folder of them"),
         ("wandb", "offline runs of W&B, and the folder wandb with them"),
     ):
         logs = kinds.add_parser(kind, help=what)

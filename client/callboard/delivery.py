@@ -14,7 +14,9 @@ from typing import Any
 
 from callboard.display import counted
 from callboard.errors import Rejected, RequestTooLarge, Unreachable
+from callboard.limits import MAX_OUTPUT_CHARACTERS
 from callboard.manifest import Manifest
+from callboard.rows import dumps
 from callboard.set_aside import DAMAGED
 from callboard.spool import FILE_KINDS, Request, Spool
 from callboard.transport import Transport
@@ -26,6 +28,7 @@ _PATHS = {
     "log": "log",
     "config": "config",
     "state": "heartbeat",
+    "provenance": "provenance",
     "checkpoint": "checkpoints",
     "video": "videos",
 }
@@ -87,6 +90,8 @@ class Delivery:
             on_dropped: called with the reason, the number of rows and details of what the server has dropped.
         """
         self.delivered = Delivered()
+        self.records_scripts = True
+        """Whether the server stores where scripts come from, as far as it has said so."""
         self._spool = spool
         self._transport = transport
         self._on_refused = on_refused
@@ -120,13 +125,16 @@ class Delivery:
         except CopyUnreadable as error:
             self._set_aside(request, str(error))
             return True
-        except RequestTooLarge:
+        except (RequestTooLarge, Rejected) as error:
+            if request.kind == "provenance" and self._is_refused_alone(error):
+                self._confirm(request, stored=False)  # it must not keep the values behind it waiting
+                return True
+            if isinstance(error, Rejected):
+                self._handle_rejection(error, request)
+                return True
             if request.n_rows < 2 or request.kind not in _ROWS_FIELD:
                 raise  # it cannot be halved; it is an `Unreachable`
             self._resolve_too_large(run_id, request)
-            return True
-        except Rejected as error:
-            self._handle_rejection(error, request)
             return True
         # Counted first: a caller that waits for the spool to be empty reads the counts next.
         self.delivered.n_rows += request.n_rows
@@ -135,6 +143,13 @@ class Delivery:
         request = replace(request, sequence=answer.get("sequence", request.sequence))
         self._confirm(request, stored=request.kind != "state")  # a state has no number
         return True
+
+    def _is_refused_alone(self, error: RequestTooLarge | Rejected) -> bool:
+        """Whether a request is too large for a proxy, or nothing that this server knows."""
+        if isinstance(error, RequestTooLarge):
+            return True
+        is_of_run = (error.status, error.code) in _ENDS_RUN
+        return error.status in (404, 405, 422) and not is_of_run
 
     def _handle_rejection(self, error: Rejected, request: Request) -> None:
         """Set the request aside if the server never accepts it.
@@ -260,6 +275,7 @@ class Delivery:
             "stop_requested"
         ]
         self._has_resumed = True
+        self.records_scripts = answer.get("records_scripts") is not False
         return bool(stop_requested)
 
     def ensure_run(self) -> str:
@@ -274,7 +290,7 @@ class Delivery:
             self._rewind(manifest.run, manifest.rewind_to)
         if manifest.run is None:
             try:
-                run = call_with_access(partial(create_run, self._transport, manifest))
+                run, self.records_scripts = call_with_access(partial(create_run, self._transport, manifest))
             except Rejected as error:
                 self._raise_if_run_refused(error, _ENDS_REQUEST)
                 raise Unreachable(str(error)) from None
@@ -329,6 +345,12 @@ class Delivery:
             [fields] = json.loads(request.rows)
             batch = {"source": self._spool.manifest.source, "sequence": request.sequence}
             return json.dumps(batch | fields).encode()
+        if request.kind == "provenance":
+            sent = json.loads(request.rows)
+            output = "".join(fields.get("output", "") for fields in sent)[-MAX_OUTPUT_CHARACTERS:]
+            described = [fields for fields in sent if "provenance" in fields]
+            batch = {"source": self._spool.manifest.source, "sequence": request.sequence, "output": output}
+            return dumps({**batch, **({"provenance": described[-1]["provenance"]} if described else {})})
         if request.kind in FILE_KINDS:
             assert self._file is not None
             [fields] = json.loads(request.rows)
@@ -352,9 +374,11 @@ def _oserror_as_unreachable() -> Iterator[None]:
         raise Unreachable(f"the spool cannot be written: {error}") from error
 
 
-def create_run(transport: Transport, manifest: Manifest) -> str:
-    """Create the run of a spool; its id. The same spool creates one run, however often one user calls this
-    within a day: the server keeps the keys of requests that long.
+def create_run(transport: Transport, manifest: Manifest) -> tuple[str, bool]:
+    """Create the run of a spool; its id, and whether the server stores where scripts come from.
+
+    The same spool creates one run, however often one user calls this within a day: the server keeps the keys
+    of requests that long.
 
     Raises:
         Unreachable: the server cannot take it now.
@@ -363,4 +387,4 @@ def create_run(transport: Transport, manifest: Manifest) -> str:
     answer = transport.request("POST", "runs", body=manifest.create, idempotency_key=manifest.source)
     items = transport.validate_answer(answer, items=list)["items"]
     run = transport.validate_answer(items[0] if len(items) == 1 else None, id=str)
-    return str(run["id"])
+    return str(run["id"]), answer.get("records_scripts") is not False

@@ -13,19 +13,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import parent_process
 from multiprocessing.util import Finalize
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from callboard import ends
-from callboard.arguments import Arguments
+from callboard.arguments import Arguments, seconds_of
 from callboard.background import Background
 from callboard.cleaning import as_number, as_steps, as_text, kind_of, shown
 from callboard.config import RunConfig
 from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.handlers import pass_on
 from callboard.limits import LEVELS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
+from callboard.recording import Recorder
 from callboard.rows import Description, Episode, Line, Points, clean, dumps
 from callboard.spool import MAX_REQUEST_BYTES, Spool
 from callboard.syncing import sync
@@ -36,10 +38,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 CLOSE_TIMEOUT_S = 30.0
-MAX_WAIT_S = 10.0**6
 
-_MAX_KNOWN_CALLS = 1_000
-_ROWS_PER_ENTRY = 1_000
+_MAX_KNOWN_CALLS = _ROWS_PER_ENTRY = 1_000
 _FLOAT = frozenset({float})
 _TEXT = frozenset({str})
 _CLOSED = "the run is closed"
@@ -61,16 +61,15 @@ class ExternalRun:
         agent_steps: int = 0,
         config: Mapping[str, Any] | None = None,
         counts_iterations: bool = False,
+        record: bool = False,
     ):
         self._spool = spool
         self._url = transport.server.url
         manifest, server = spool.manifest, transport.server
 
         def send_earlier() -> bool:
-            return (
-                sync(spool.folder.parent, url=server.url, token=server.token, run=manifest.run).n_remaining
-                == 0
-            )
+            done = sync(spool.folder.parent, url=server.url, token=server.token, run=manifest.run)
+            return done.n_remaining == 0
 
         self._tally = Tally(lambda: f"callboard: run {spool.manifest.run or spool.manifest.name}")
         self._background = Background(
@@ -92,6 +91,7 @@ class ExternalRun:
         """Why the run has failed if it is open when the process exits, as during a call of `learn`."""
         self._watch = ends.watch(lambda reason: self._end("stopped", reason, ends.SIGNAL_TIMEOUT_S))
         self._background.start()
+        self._recorder = Recorder(self._background, self._progress) if record else None
         atexit.register(self._at_exit)
         # A process of multiprocessing that was forked ends without the functions of atexit.
         self._finalizer = (
@@ -378,7 +378,7 @@ class ExternalRun:
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Wait until the server has stored everything logged so far; False if that takes longer."""
-        return self._background.flush(_seconds(timeout_s))
+        return self._background.flush(seconds_of(timeout_s, CLOSE_TIMEOUT_S))
 
     def close(
         self, state: str | None = None, reason: str | None = None, *, timeout_s: float = CLOSE_TIMEOUT_S
@@ -410,9 +410,12 @@ class ExternalRun:
                 return
             self._closed = True
             atexit.unregister(self._at_exit)
+            if self._recorder is not None:
+                self._recorder.stop()
             if self._finalizer is not None:
                 self._finalizer.cancel()
-            self._background.close(state, None if reason is None else as_text(reason), _seconds(timeout_s))
+            text = None if reason is None else as_text(reason)
+            self._background.close(state, text, seconds_of(timeout_s, CLOSE_TIMEOUT_S))
             ends.unwatch(self._watch)
 
     def __enter__(self) -> Self:
@@ -433,6 +436,9 @@ class ExternalRun:
         """
         raise TypeError("a run cannot be sent to another process: log in the process that called init")
 
+    def _progress(self) -> tuple[int, float]:
+        return self._agent_steps, time.monotonic() - self._started_at
+
     def _describe(self, fields: dict[str, Any]) -> None:
         """Send settings that arrive after `init`. After the end of the run they are counted as dropped.
 
@@ -445,6 +451,15 @@ class ExternalRun:
             raise ValueError(f"config: must have at most {MAX_REQUEST_BYTES:,} bytes as JSON")
         else:
             self._background.add(Description(fields), 1)
+
+    def _rewind(self, agent_steps: int) -> None:
+        """Continue a resumed run from these agent steps: what it has after them is kept aside before
+        anything that is logged next is sent."""
+        with self._shield(0):
+            if self._background.n_logged:
+                self.flush()
+            self._spool.set_manifest(replace(self._spool.manifest, rewind_to=agent_steps))
+            self._agent_steps = self._episode_steps = agent_steps
 
     def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
         if self._closed:
@@ -492,8 +507,3 @@ class ExternalRun:
         if state == "finished" and self._unfinished is not None:
             state, reason = "failed", self._unfinished
         self._end(state, reason, CLOSE_TIMEOUT_S)
-
-
-def _seconds(value: Any) -> float:
-    number, _ = as_number(value)
-    return CLOSE_TIMEOUT_S if number is None or number != number else max(0.0, min(number, MAX_WAIT_S))

@@ -34,9 +34,13 @@ RETURN_TAGS = (
     ReturnTag("Environment/Cumulative Reward", "ML-Agents"),
     ReturnTag("(ray/tune/)?env_runners/episode_(return|reward)_mean", "RLlib"),
     ReturnTag("(ray/tune/)?(sampler_results/)?episode_reward_mean", "RLlib"),
+    ReturnTag("train(ing)?/returns_stat/mean", "tianshou"),
+    ReturnTag("train(ing)?/(episode_)?(return|reward)", "TorchRL"),
     ReturnTag("eval/mean_reward", "Stable-Baselines3's evaluations"),
     ReturnTag("(ray/tune/)?evaluation/(env_runners/)?episode_(return|reward)_mean", "RLlib's evaluations"),
     ReturnTag("eval/mean", "PFRL's evaluations"),
+    ReturnTag("(test|eval)/returns_stat/mean", "tianshou's evaluations"),
+    ReturnTag("(test|eval)/(episode_)?(return|reward)", "TorchRL's evaluations"),
 )
 """From the most to the least preferred one of a run."""
 

@@ -35,6 +35,13 @@ MAX_EPISODES = 5_000
 MAX_LINES = 1_000
 """Log lines of a request."""
 
+MAX_ARGUMENTS = 500
+MAX_ARGUMENT_CHARACTERS = 2_000
+MAX_PACKAGES = 2_000
+MAX_DIFF_BYTES = 256 * 2**10
+MAX_OUTPUT_CHARACTERS = 64 * 2**10
+"""How much of what a script has printed last is kept."""
+
 MAX_FILE_BYTES = 2**30
 MAX_VIDEO_BYTES = 256 * 2**20
 MAX_FPS = 240.0

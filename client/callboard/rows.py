@@ -63,6 +63,13 @@ class Description(NamedTuple):
     """Fields of `POST /runs/{id}/config`."""
 
 
+class Process(NamedTuple):
+    """Where the script comes from, or what it has printed."""
+
+    fields: dict[str, Any]
+    """Fields of `POST /runs/{id}/provenance`."""
+
+
 class File(NamedTuple):
     """A file whose copy is in the spool."""
 
@@ -72,13 +79,15 @@ class File(NamedTuple):
     """Fields of the request that follows its upload; `upload` names the copy."""
 
 
-Entry = Union[Points, Episode, Line, File, Description]
+Entry = Union[Points, Episode, Line, File, Description, Process]
 Frame = tuple[str, int, bytes]
 """Kind, number of rows, and rows as a JSON array."""
 
 
 def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
-    """The frames of what was logged: descriptions, then points, episodes, lines and files, each in order."""
+    """The frames of what was logged: of the script, descriptions, points, episodes, lines and files, each in
+    order."""
+    yield from (("provenance", 0, dumps([entry.fields])) for entry in entries if isinstance(entry, Process))
     yield from (("config", 1, dumps([entry.fields])) for entry in entries if isinstance(entry, Description))
     yield from _point_frames(entry for entry in entries if isinstance(entry, Points))
     episodes = [

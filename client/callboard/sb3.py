@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import KVWriter, Video
+from stable_baselines3.common.logger import HParam, KVWriter, Video
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
     VecEnvWrapper,
@@ -74,7 +74,7 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
             if not _is_learning(other.model):
                 other._detach("failed", _RAISED)
         if self._own:
-            self.run = init(**(_description(self.model) | self._options))
+            self.run = init(**(self.describe() | self._options))
             self.run._unfinished = _RAISED
         assert self.run is not None
         self._learning.add(self)
@@ -97,6 +97,10 @@ class CallboardCallback(BaseCallback):  # type: ignore[misc]
                 "callboard: the returns of episodes are sums of normalised rewards, and so is the score: put "
                 "VecMonitor below VecNormalize"
             )
+
+    def describe(self) -> dict[str, Any]:
+        """Algorithm, environment, config and seed of the model, as `callboard.init` takes them."""
+        return _description(self.model)
 
     def _on_step(self) -> bool:
         assert self.run is not None
@@ -167,6 +171,8 @@ class _Writer(KVWriter):  # type: ignore[misc]
                 self._run.text(f"{key}: {value}")
             elif as_number(value).value is not None:
                 values[key] = value
+            elif isinstance(value, HParam):
+                self._run.config.update(value.hparam_dict)
             elif isinstance(value, Video):
                 self._video(key, value, self._first_step + step)
             else:

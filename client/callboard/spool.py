@@ -72,6 +72,7 @@ MAX_REQUEST_ROWS = {
     "log": MAX_LINES,
     "config": 1,
     "state": 1,
+    "provenance": 1,
     "checkpoint": 1,
     "video": 1,
 }
@@ -206,7 +207,7 @@ class Spool:
         """Write a frame.
 
         Args:
-            kind: `points`, `episodes`, `log`, `config`, `state`, `checkpoint` or `video`.
+            kind: `points`, `episodes`, `log`, `config`, `state`, `provenance`, `checkpoint` or `video`.
             n_rows: how many points, episodes or lines it has.
             rows: a JSON array.
 

@@ -35,6 +35,7 @@ from callboard.limits import (
 )
 from callboard.manifest import Manifest
 from callboard.names import Names, is_storable
+from callboard.ranks import SilentRun, rank
 from callboard.rows import dumps, items, run_id_of, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Spool, new_ulid
 from callboard.syncing import waiting_steps
@@ -42,6 +43,8 @@ from callboard.transport import Transport, find_server
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the spool is in a folder of its own below
 """A folder in memory, which has room where every disk is full."""
+RECORDS = True
+"""Whether runs record where their scripts come from, unless `init(record=False)`."""
 _WORD = re.compile(r'[^"\\\x00-\x1f]+')
 
 log = logging.getLogger("callboard")
@@ -61,10 +64,14 @@ def init(
     step_unit: str | None = None,
     id: str | None = None,
     rewind_to: SupportsIndex | float | None = None,
+    record: bool = True,
     url: str | None = None,
     token: str | None = None,
 ) -> ExternalRun:
     """Start a run that this script trains, or resume one.
+
+    A process with a rank above 0, as `torchrun`, Slurm and MPI number them, logs nothing unless it passes
+    `id`: that of rank 0 does.
 
     If the server cannot be reached, everything is kept in the spool and sent later, the creation of the run
     included. Else the address of the run's page is printed to the standard error.
@@ -86,6 +93,9 @@ def init(
         id: id of an external run to resume, instead of all of the above.
         rewind_to: with `id`: agent steps of the checkpoint from which this script continues. Later points of
             the run are kept aside, and no chart draws them.
+        record: whether to record where the script comes from (host, command without secrets, Python,
+            packages, commit with changes), the end of what it prints, and the CPU, memory and GPU that it
+            uses. The server's installation may have turned that off.
         url: address of the server; default: `CALLBOARD_URL`, else this machine's installation.
         token: API token; default: `CALLBOARD_TOKEN`, else that of this machine's installation.
 
@@ -93,6 +103,8 @@ def init(
         ValueError: an argument, address or token that cannot be used. Never because of the network.
         OSError: no folder for the spool can be written.
     """
+    if id is None and rank()[1]:
+        return SilentRun(name or f"{algorithm} {environment}", _settings(config).config)
     server = find_server(url, token)
     source = new_ulid()
     if id is not None:
@@ -130,19 +142,21 @@ def init(
         manifest = Manifest(source, server.url, None, create, create["name"] or default_name)
     transport = Transport(server)
     try:
-        return _start(transport, manifest)
+        return _start(transport, manifest, record=bool(record) and RECORDS)
     except Exception:
         transport.close()
         raise
 
 
-def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
+def _start(transport: Transport, manifest: Manifest, *, record: bool) -> ExternalRun:
     spool = _create_spool(manifest)
     before: dict[str, Any] = {}
     try:
         with suppress(Unreachable):
             if manifest.run is None:
-                _store(spool, replace(manifest, run=create_run(transport, manifest)))
+                run_id, records = create_run(transport, manifest)
+                before = {"records_scripts": records}
+                _store(spool, replace(manifest, run=run_id))
             else:
                 # What an earlier process has left is sent first: only then is the run rewound for good.
                 body: dict[str, Any] = {"state": "running", "resume": True}
@@ -167,6 +181,7 @@ def _start(transport: Transport, manifest: Manifest) -> ExternalRun:
         agent_steps=agent_steps,
         config=manifest.create["config"] if manifest.create else before.get("spec", {}).get("config"),
         counts_iterations=(manifest.create or before).get("step_unit") == "iterations",
+        record=record and before.get("records_scripts") is not False,
     )
     if run.url is not None:
         with suppress(Exception):  # of a stream of the script's own

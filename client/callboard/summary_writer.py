@@ -13,20 +13,31 @@ from callboard.cleaning import as_steps, as_text
 from callboard.config import SETTINGS_TAGS, UNKNOWN, config_of_table, plain_word
 from callboard.external import ExternalRun
 from callboard.files import frames_of_videos
+from callboard.folders import described_by_folder
+from callboard.foreign import Foreign
 from callboard.handlers import pass_on
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
 from callboard.starting import init
 from callboard.tally import warn
+from callboard.writer_table import KINDS, TABLE
 
 if TYPE_CHECKING:
     from typing import Self
 
 
+_MAX_QUEUE, _FLUSH_S = 10, 120
+"""The defaults of torch's writer."""
+_OF_OTHERS = frozenset({"logdir", "write_to_disk", "comet_config"})
+"""Arguments of tensorboardX's writer."""
+_NEW = "this is a new run: pass id=…, or run=callboard.init(id=…), to continue an earlier one"
+
+
 class SummaryWriter:
     """Logs to a run as `torch.utils.tensorboard.SummaryWriter` logs to a folder.
 
-    Scalars, text and videos are kept. Histograms, images, audio, figures, graphs and the like are accepted,
-    counted in `n_not_kept`, and reported once each. `global_step` is read as agent steps.
+    Scalars, text, hyperparameters and videos are kept. Histograms, images, audio, figures, graphs and the
+    like are accepted, counted in `n_not_kept`, and reported once each. `global_step` is read as agent steps.
+    What each name and argument means is declared in `TABLE`.
 
     Algorithm and environment come from the arguments, else from the folder's name, as CleanRL's scripts
     choose it (`runs/<environment>__<algorithm>__<seed>__<time>`; a slash in a setting's `env_id`, which a
@@ -53,20 +64,40 @@ class SummaryWriter:
         Args:
             log_dir: a path whose last part names the run. Nothing is written there.
             comment: appended to the name.
-            purge_step: ignored, as the following three; accepted for compatibility.
-            max_queue: ignored.
-            flush_secs: ignored.
-            filename_suffix: ignored.
-            run: log to this run, which stays open, instead of starting one.
+            purge_step: of an existing run, given as `run` or by its `id`: it continues from the step before
+                this one, and what it has logged after that is kept aside.
+            max_queue: said once, if it is not the default, as the following two: nothing waits.
+            flush_secs: see `max_queue`.
+            filename_suffix: see `max_queue`.
+            run: log to this run, which stays open, instead of starting one. While a run of `callboard.wandb`
+                is active, it is that one.
             algorithm: name of the method.
             environment: id of the environment.
             options: others of `callboard.init`.
         """
-        self.n_not_kept: dict[str, int] = {}
+        options = dict(options)
+        self._foreign = Foreign("SummaryWriter", TABLE)
+        self.n_not_kept = self._foreign.n_not_kept
+        for name in _OF_OTHERS & options.keys():
+            log_dir = log_dir or (options[name] if name == "logdir" else None)
+            self._foreign.arguments("SummaryWriter", {name: options.pop(name)})
+        rest: dict[str, Any] = {"filename_suffix": filename_suffix}
+        rest |= {} if max_queue == _MAX_QUEUE else {"max_queue": max_queue}
+        rest |= {} if flush_secs == _FLUSH_S else {"flush_secs": flush_secs}
+        self._foreign.arguments("SummaryWriter", rest)
         self._log_dir = "" if log_dir is None else os.fspath(log_dir)
+        run = run or _run_of_wandb()
         self._own = run is None
         self._default_algorithm: str | None = None
-        if run is None:
+        if purge_step is not None and "id" not in options:
+            if run is None:
+                self._foreign.say("SummaryWriter.purge_step", _NEW)
+            else:
+                run._rewind(max(0, as_steps(purge_step - 1).value or 0))
+        if run is None and "id" in options:
+            rewind = {} if purge_step is None else {"rewind_to": max(0, purge_step - 1)}
+            run = init(**rewind | options)
+        elif run is None:
             named = _from_folder(self._log_dir)
             if algorithm is None and named["algorithm"] == UNKNOWN:
                 self._default_algorithm = plain_word(_script(), MAX_ALGORITHM)
@@ -108,6 +139,8 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:
         """Log a value. Without `global_step` it has the last one."""
+        if walltime is not None:
+            self._foreign.say("add_scalar.walltime")
         if self._default_algorithm is not None:
             self._name_algorithm()
         self.run.log({as_text(tag): scalar_value}, agent_steps=self._step(global_step))
@@ -144,6 +177,7 @@ class SummaryWriter:
         global_step: int | None = None,
     ) -> None:
         """Add the hyperparameters to the run's config, and log the metrics."""
+        self._foreign.arguments("add_hparams", {"hparam_domain_discrete": hparam_domain_discrete})
         self._update(hparam_dict)
         self._log(metric_dict, "", global_step)
 
@@ -163,30 +197,6 @@ class SummaryWriter:
             self._name_algorithm()
             self.run.close()
 
-    def add_histogram(self, *arguments: Any, **options: Any) -> None:
-        """Count a histogram that is not kept."""
-        self._not_kept("histograms")
-
-    def add_histogram_raw(self, *arguments: Any, **options: Any) -> None:
-        """Count a histogram that is not kept."""
-        self._not_kept("histograms")
-
-    def add_image(self, *arguments: Any, **options: Any) -> None:
-        """Count an image that is not kept."""
-        self._not_kept("images")
-
-    def add_images(self, *arguments: Any, **options: Any) -> None:
-        """Count images that are not kept."""
-        self._not_kept("images")
-
-    def add_image_with_boxes(self, *arguments: Any, **options: Any) -> None:
-        """Count an image that is not kept."""
-        self._not_kept("images")
-
-    def add_figure(self, *arguments: Any, **options: Any) -> None:
-        """Count a figure that is not kept."""
-        self._not_kept("figures")
-
     def add_video(
         self,
         tag: str,
@@ -204,56 +214,36 @@ class SummaryWriter:
         except Exception as error:  # of any object
             pass_on(error)
             warn("callboard: the video %s is not kept: %s", as_text(tag), as_text(error))
-            self._not_kept("videos")
+            self._foreign.not_kept("videos")
 
-    def add_audio(self, *arguments: Any, **options: Any) -> None:
-        """Count a sound that is not kept."""
-        self._not_kept("sounds")
+    def __getattr__(self, name: str) -> Any:
+        """A further method of TensorBoard's writers, which counts what is not kept, or says what it is.
 
-    def add_graph(self, *arguments: Any, **options: Any) -> None:
-        """Count a graph that is not kept."""
-        self._not_kept("graphs")
+        Raises:
+            AttributeError: there is none of this name.
+        """
+        kind = KINDS.get(name)
+        if kind is None and not name.startswith("add_"):
+            raise AttributeError(f"SummaryWriter has no attribute {name!r}")
 
-    def add_embedding(self, *arguments: Any, **options: Any) -> None:
-        """Count an embedding that is not kept."""
-        self._not_kept("embeddings")
+        def count(*arguments: Any, **options: Any) -> None:
+            self._foreign.not_kept(kind or name.removeprefix("add_"))
 
-    def add_pr_curve(self, *arguments: Any, **options: Any) -> None:
-        """Count a curve that is not kept."""
-        self._not_kept("precision-recall curves")
+        return count
 
-    def add_mesh(self, *arguments: Any, **options: Any) -> None:
-        """Count a mesh that is not kept."""
-        self._not_kept("meshes")
+    def _get_file_writer(self) -> FileWriter:
+        """What Lightning writes summaries to."""
+        return FileWriter(self)
 
-    def add_custom_scalars(self, *arguments: Any, **options: Any) -> None:
-        """Count a layout that is not kept."""
-        self._not_kept("layouts")
+    @property
+    def file_writer(self) -> FileWriter:
+        """See `_get_file_writer`."""
+        return FileWriter(self)
 
-    def add_custom_scalars_marginchart(self, *arguments: Any, **options: Any) -> None:
-        """Count a layout that is not kept."""
-        self._not_kept("layouts")
-
-    def add_custom_scalars_multilinechart(self, *arguments: Any, **options: Any) -> None:
-        """Count a layout that is not kept."""
-        self._not_kept("layouts")
-
-    def add_onnx_graph(self, *arguments: Any, **options: Any) -> None:
-        """Count a graph that is not kept."""
-        self._not_kept("graphs")
-
-    def add_pr_curve_raw(self, *arguments: Any, **options: Any) -> None:
-        """Count a curve that is not kept."""
-        self._not_kept("precision-recall curves")
-
-    def add_tensor(self, *arguments: Any, **options: Any) -> None:
-        """Count a tensor that is not kept."""
-        self._not_kept("tensors")
-
-    def _not_kept(self, kind: str) -> None:
-        if kind not in self.n_not_kept:
-            warn("callboard: %s are not kept", kind)
-        self.n_not_kept[kind] = self.n_not_kept.get(kind, 0) + 1
+    @property
+    def all_writers(self) -> dict[str, FileWriter]:
+        """The writers by their folders: one."""
+        return {self._log_dir: FileWriter(self)}
 
     def _name_algorithm(self) -> None:
         """Send the default name of the algorithm, once; the server ignores it if a setting has named one."""
@@ -283,6 +273,51 @@ class SummaryWriter:
         return global_step
 
 
+class FileWriter:
+    """What torch's writer writes summaries to, as far as Lightning uses it."""
+
+    def __init__(self, writer: SummaryWriter) -> None:
+        """Write to the run of a writer."""
+        self._writer = writer
+
+    def add_summary(
+        self, summary: Any, global_step: int | None = None, walltime: float | None = None
+    ) -> None:
+        """Log the scalars and hyperparameters of a summary; count its other values."""
+        for value in getattr(summary, "value", ()):
+            plugin = value.metadata.plugin_data
+            if value.HasField("simple_value"):
+                self._writer.add_scalar(value.tag, value.simple_value, global_step)
+            elif plugin.plugin_name == "hparams":
+                from callboard.imports.tensorboard import settings_of
+
+                self._writer._update(settings_of(plugin.content))
+            else:
+                self._writer._foreign.not_kept("summaries")
+
+    def get_logdir(self) -> str:
+        """The folder that the writer was given."""
+        return self._writer.log_dir
+
+    def add_event(self, *arguments: Any, **options: Any) -> None:
+        """Count an event that is not kept."""
+        self._writer._foreign.not_kept("events")
+
+    add_graph = add_event
+
+    def flush(self) -> None:
+        """Do nothing: everything is sent within a second."""
+
+    close = reopen = flush
+
+
+def _run_of_wandb() -> ExternalRun | None:
+    """The run of `callboard.wandb.init`, if there is one: a script that logs to both has one run."""
+    module = sys.modules.get("callboard.wandb.active")
+    run = None if module is None else module.ACTIVE.get("run")
+    return None if run is None else run.share()
+
+
 def _script() -> str:
     return Path(sys.argv[0] if sys.argv else "").stem or "script"
 
@@ -291,11 +326,7 @@ def _from_folder(log_dir: str) -> dict[str, Any]:
     """Name, algorithm, environment and perhaps seed, from the name of a folder or of the script."""
     name = Path(log_dir).name or _script()
     fields: dict[str, Any] = {"name": name, "algorithm": UNKNOWN, "environment": UNKNOWN}
-    parts = name.split("__")
-    if len(parts) >= 3:
-        fields |= {"environment": parts[0], "algorithm": parts[1]}
-        if parts[2].isdecimal() and len(parts[2]) < 10:
-            fields["seed"] = int(parts[2])
+    fields |= described_by_folder(Path(log_dir)) if log_dir else {}
     most = {"name": MAX_NAME, "algorithm": MAX_ALGORITHM, "environment": MAX_ENVIRONMENT}
     return {
         field: plain_word(value, most[field]) if isinstance(value, str) else value

@@ -9,6 +9,10 @@ import gymnasium
 
 from callboard.cleaning import as_number, shown
 from callboard.external import ExternalRun
+from callboard.tally import warn
+
+_MAX_CUT = 3
+"""Episodes that a reset cuts, one after the other, before that is said."""
 
 
 class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -51,11 +55,24 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Of the run, when the present episode began."""
         self._return = 0.0
         self._n_steps = 0
+        self._n_cut = 0
+        """Episodes since the last one that has ended which a reset has cut."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment; an episode that has not ended is not logged."""
+        """Reset the environment; an episode that has not ended is not logged.
+
+        After three in a row, a warning says so: a wrapper above this one ends them, such as a time limit.
+        """
+        if self._n_steps:
+            self._n_cut += 1
+            if self._n_cut == _MAX_CUT:
+                warn(
+                    "callboard: %d episodes in a row were reset before they ended, and are not logged: put "
+                    "RecordReturns around the wrapper that ends them, such as TimeLimit",
+                    _MAX_CUT,
+                )
         self._begin_episode()
         return self.env.reset(seed=seed, options=options)
 
@@ -66,6 +83,7 @@ class RecordReturns(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._return += math.nan if number is None else number
         self._n_steps += 1
         if terminated or truncated:
+            self._n_cut = 0
             episode_return, length = self._return, self._begin_episode()
             # A vector environment may reset this one instead of stepping it, which is not counted here.
             self._agent_steps = max(self._agent_steps, self._run.agent_steps)

@@ -70,7 +70,7 @@ def test_second_editor_of_a_field_is_refused_unless_it_has_read_the_change(
 ) -> None:
     client = service.client
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
-    kind = {"runs": "Run", "sweeps": "Sweep", "studies": "Study"}[path.split("/")[1]]
+    kind = "Run" if path.startswith("/runs") else "Experiment"
     fields = schemas[f"{kind}Changes"]["properties"].keys() - {"expected"}
     assert schemas[f"{kind}Expectation"]["properties"].keys() == fields
     address = API + CREATORS[path](client)

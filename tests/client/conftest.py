@@ -15,6 +15,7 @@ def spools(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     """The folder of the client's spools, below a home of its own."""
     for name in ("CALLBOARD_URL", "CALLBOARD_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("callboard.starting.RECORDS", False)  # tests of it turn it on
     home = tmp_path_factory.mktemp("client")
     monkeypatch.setenv("CALLBOARD_HOME", str(home))
     return home / "spool"

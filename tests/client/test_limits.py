@@ -7,7 +7,7 @@ import pytest
 
 import callboard
 from backend.external import files, schemas
-from backend.runs.runs import external_spec
+from backend.runs.runs import external_spec, script_provenance
 from backend.specs import events, run_fields
 from callboard import limits
 from tests.client.support import NOBODY, Proxy, Target
@@ -45,6 +45,11 @@ def server() -> dict[str, Any]:
         "MAX_POINTS": schemas.MAX_ROWS,
         "MAX_EPISODES": schemas.MAX_ROWS // 2,
         "MAX_LINES": schemas.MAX_LINES,
+        "MAX_ARGUMENTS": script_provenance.MAX_ARGUMENTS,
+        "MAX_ARGUMENT_CHARACTERS": script_provenance.MAX_ARGUMENT_CHARACTERS,
+        "MAX_PACKAGES": script_provenance.MAX_PACKAGES,
+        "MAX_DIFF_BYTES": script_provenance.MAX_DIFF_BYTES,
+        "MAX_OUTPUT_CHARACTERS": script_provenance.MAX_OUTPUT_CHARACTERS,
         "MAX_FILE_BYTES": schemas.MAX_UPLOAD_BYTES,
         "MAX_VIDEO_BYTES": files.MAX_VIDEO_BYTES,
         "MAX_FPS": bound(schemas.VideoUpload, "fps", "maximum"),

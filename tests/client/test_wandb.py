@@ -75,7 +75,7 @@ def test_script_of_wandb_changes_its_import_only(
     assert len(files) == 1
     wandb.log({"after": 1.0})
     assert [record.message for record in caplog.records if "wandb.log" in record.message] == [
-        "callboard: wandb.log does nothing without a run: call wandb.init() first"
+        "callboard: wandb.log: it does nothing without a run: call wandb.init() first"
     ]
 
 
@@ -236,13 +236,11 @@ def test_further_names_of_wandb_are_accepted_and_counted(target: Target) -> None
     assert (run.project, run.group, run.tags, run.path) == ("p", "g", ("a",), f"p/{run.id}")
     run.tags = (*run.tags, "b")
     assert not run.resumed
-    assert not hasattr(run, "wrong")
     run.mark_preempting()
     wandb.use_artifact("model:latest").download()
     wandb.log({"curve": wandb.plot.line(None, "x", "y"), "loss": 0.5})
     assert len(wandb.util.generate_id()) == 8
-    not_kept = {"later tags": 1, "calls of mark_preempting": 1, "artifacts": 1, "plots": 1}
-    assert run.n_not_kept == not_kept
+    assert run.n_not_kept == {"later tags": 1, "artifacts": 1, "plots": 1}
     wandb.finish()
     assert "tags: ('a', 'b')" in target.lines(run.id)
 

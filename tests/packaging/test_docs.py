@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -19,15 +20,21 @@ from pydantic import BaseModel
 
 import callboard
 from backend.access.users.schemas import UserChanges
+from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.studies.schemas import StudyRequest, StudySource
-from backend.external.schemas import CheckpointUpload, EpisodesBatch, PointsBatch, VideoUpload
+from backend.external.schemas import (
+    CheckpointUpload,
+    EpisodesBatch,
+    PointsBatch,
+    ProvenanceBatch,
+    VideoUpload,
+)
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.grid import requested_specs
 from backend.runs.runs.schemas import RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
-from backend.specs.sweep import SweepSpec
 from backend.upkeep.retention.policy import InstallationPolicy
 from callboard_cli.main import app
 
@@ -136,6 +143,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "runs": RunFields,
     "runs/$RUN/points": PointsBatch,
     "runs/$RUN/episodes": EpisodesBatch,
+    "runs/$RUN/provenance": ProvenanceBatch,
     "runs/$RUN/checkpoints": CheckpointUpload,
     "runs/$RUN/videos": VideoUpload,
     "studies": StudyRequest,
@@ -177,7 +185,7 @@ def test_python_samples_compile_and_import_what_exists() -> None:
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "callboard":
                 assert hasattr(callboard, node.attr), (page, ast.unparse(node))
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("callboard."):
-                called = inspect.signature(getattr(callboard, ast.unparse(node.func).partition(".")[2]))
+                called = inspect.signature(resolve_name(ast.unparse(node.func)))
                 assert {keyword.arg for keyword in node.keywords} <= set(called.parameters), page
         assert not about or about.startswith("file="), (page, about)
 

@@ -153,8 +153,8 @@ class Length(Schema):
     environment: str
     """Environment of the runs."""
     at_agent_steps: int
-    """The last score of the run that got least far. Runs that failed, were lost or were stopped do not
-    count, unless all did."""
+    """The last score of the run that got least far. Runs that failed, were lost or were stopped, and those
+    with early scores, do not count, unless there are no others."""
     run: Id
     """That run."""
     median_agent_steps: int

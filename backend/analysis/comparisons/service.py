@@ -111,11 +111,16 @@ def compare(
     else:
         measured = _measure_evaluations(session, runs, members, protocol)
 
+    early: set[str] = set()
+    if score == "training":
+        early = {id_ for id_, end in measured.furthest.items() if 0 < end <= runs[id_].early_agent_steps}
+
     # At which agent steps of each run its score is taken.
     lineages = lineage_roots(session, runs.values())
     ends: Mapping[str, Mapping[str, int]] = {}
     if at == "common":
-        ends = _ends(runs, measured, surplus_runs(runs.values(), lineages, measured.furthest))
+        surplus = surplus_runs(runs.values(), lineages, measured.furthest)
+        ends = _ends(runs, measured, surplus, early)
         common = {environment: least(own) for environment, own in ends.items()}
         # 0 in an environment in which no run that counts has a score.
         lengths = {
@@ -142,8 +147,8 @@ def compare(
     if score == "training":
         left_out |= {
             run_id: Decided[LeftOut]("early", lengths[run_id].by)
-            for run_id, run in runs.items()
-            if 0 < taken_at[run_id] <= run.early_agent_steps
+            for run_id, end in measured.furthest.items()
+            if 0 < min(end, taken_at[run_id]) <= runs[run_id].early_agent_steps
         }
 
     # Which runs count is decided again by the scores that were taken: a fork has none before its first agent
@@ -251,16 +256,17 @@ def _measure_evaluations(
 
 
 def _ends(
-    runs: Mapping[str, Run], measured: _Measured, surplus: Collection[str]
+    runs: Mapping[str, Run], measured: _Measured, surplus: Collection[str], early: Collection[str]
 ) -> dict[str, dict[str, int]]:
     """For each environment, by run the agent steps of its last return or evaluation: of the counted runs that
-    have not broken off, or of all if every one has."""
+    have not broken off and whose scores are not early, if there are any."""
     ends: dict[str, dict[str, int]] = {}
     for run_id, end in measured.furthest.items():
         if run_id not in surplus:
             ends.setdefault(measured.environments[run_id], {})[run_id] = end
     for own in ends.values():
-        for run_id in own.keys() - unbroken([runs[run_id] for run_id in own]):
+        whole = unbroken([runs[run_id] for run_id in own])
+        for run_id in own.keys() - (whole.difference(early) or whole):
             del own[run_id]
     return ends
 

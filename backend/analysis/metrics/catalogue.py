@@ -3,8 +3,12 @@ parts of several names may be equal; the last part labels its axis."""
 
 from dataclasses import dataclass
 
+from backend.specs.host_load import CPU_GRANTED
 from backend.specs.protocols import protocol_title
 from callboard import known_tags
+
+FRAMES = "total/frames"
+"""Emulator frames of a whole run: no series, but a column of tables."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,9 @@ METRICS: dict[str, Metric] = {
     "speed/frames_per_s": Metric("Throughput in emulator frames", "Emulator frames/s"),
     "speed/updates_per_s": Metric("Updates (TPS)", "Updates/s"),
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
+    FRAMES: Metric("Emulator frames", "Emulator frames"),
     "system/cpu_pct": Metric("CPU usage", "% of one core"),
+    CPU_GRANTED: Metric("CPU time granted", "% of the time that processes could run"),
     "system/rss_bytes": Metric("Memory", "Memory (MiB)", MIB),
     "system/gpu_pct": Metric("GPU usage", "% of the time"),
     "system/gpu_memory_bytes": Metric("GPU memory", "GPU memory (MiB)", MIB),

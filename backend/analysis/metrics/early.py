@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
 from backend.db import Run
+from backend.specs.run_fields import EXTERNAL, SCORE_EPISODES
 
 EPISODE_LENGTH = "rollout/episode_length"
 
@@ -20,11 +21,15 @@ EPISODE_LENGTH = "rollout/episode_length"
 def mark_early(session: Session, run: Run) -> None:
     """Extend the stretch of a locked run in which its score is early up to now, if it still is.
 
-    Of a run without lengths of episodes, or whose steps are not agent steps, it is not known.
+    Of a run without lengths of episodes, or whose steps are not agent steps, it is not known. A script may
+    log the episodes of one environment of many, which are never half of the steps: its score is not early
+    once it is one of 100 episodes.
     """
     if run.step_unit != "agent_steps":
         return
     lengths = [row for row in repository.list_series(session, [run.id], [EPISODE_LENGTH]) if not row.source]
+    if run.origin == EXTERNAL and sum(row.n_finite for row in lengths) >= SCORE_EPISODES:
+        return
     ended = sum((row.mean_value or 0.0) * row.n_finite for row in lengths)
     if 0 < ended < (run.agent_steps - (run.forked_at_agent_steps or 0)) / 2:
         run.early_agent_steps = run.agent_steps

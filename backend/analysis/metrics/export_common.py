@@ -12,7 +12,8 @@ PROVENANCE = "provenance"
 """Name of CSV's last column, of the key of Parquet's metadata, and of TensorBoard's text."""
 
 Provenance = list[dict[str, Any]]
-"""For each attempt: `attempt`, `host`, and the fields of `backend.specs.provenance` if they are known."""
+"""For each attempt: `attempt`, `host`, and the fields of `backend.specs.provenance` if they are known. For
+each process of a script: `source`, and the fields of `backend.runs.runs.script_provenance` but `diff`."""
 
 DESCRIPTION = "description"
 """Name of the last column of a CSV of several runs, and of TensorBoard's text."""

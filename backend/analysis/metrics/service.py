@@ -235,10 +235,15 @@ def matching(session: Session, filter_text: str) -> list[str]:
 
 
 def _provenance(session: Session, run_id: str) -> list[dict[str, Any]]:
-    return [
+    """What trained each attempt, and where each process of a script came from."""
+    attempts = [
         {"attempt": attempt.number, "host": attempt.host} | (attempt.provenance or {})
         for attempt in run_rows.attempts(session, run_id)
     ]
+    processes = [
+        {"source": process.source} | process.provenance for process in run_rows.processes(session, run_id)
+    ]
+    return attempts + processes
 
 
 def find_runs(session: Session, run_ids: Sequence[str]) -> dict[str, Run]:

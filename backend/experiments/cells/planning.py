@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from backend.experiments.specs.sweep import Budget, Racing
 from backend.specs.states import ENDED, RunState
-from backend.specs.sweep import Budget, Racing
 from backend.statistics.racing import worse
 
 

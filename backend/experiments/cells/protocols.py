@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from backend.db import Experiment
+from backend.experiments.specs.study import StudySpec
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment
-from backend.specs.study import StudySpec
 
 
 def environments_of(study: Experiment) -> dict[str, Environment]:

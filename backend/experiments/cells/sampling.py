@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from backend.specs.sweep import Dimension, SweepSpec
+from backend.experiments.specs.sweep import Dimension, SweepSpec
 
 ConfigValues = dict[str, Any]
 """Values by field path."""

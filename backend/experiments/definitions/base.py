@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from backend.specs.study import Arm, Draws, Scale, StudyFigure, StudySpec
-from backend.specs.sweep import Dimension
+from backend.experiments.specs.study import Arm, Draws, Scale, StudyFigure, StudySpec
+from backend.experiments.specs.sweep import Dimension
 
 HUMAN_STARTS = (
     "Needs games played by people: without a start set of them, evaluations start from states of agents' "

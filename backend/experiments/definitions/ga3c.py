@@ -1,5 +1,6 @@
 """Babaeizadeh et al. 2017: reinforcement learning through asynchronous advantage actor-critic on a GPU."""
 
+from backend.analysis.metrics.catalogue import FRAMES
 from backend.experiments.definitions.base import (
     CENTRED,
     INITIAL_WEIGHTS,
@@ -12,7 +13,7 @@ from backend.experiments.definitions.base import (
     arm,
     games,
 )
-from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
+from backend.experiments.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES_5 = games("Boxing", "Breakout", "MsPacman", "Pong", "Qbert")
 GAMES_9 = games(
@@ -187,8 +188,8 @@ FIGURE_5 = Definition(
             figure=_SPEED,
             more=(
                 StudyFigure(
-                    id="rates", title="Predictions a second", kind="table",
-                    metrics=("speed/predictions_per_s", "speed/updates_per_s"),
+                    id="rates", title="Frames played, predictions a second", kind="table",
+                    metrics=(FRAMES, "speed/predictions_per_s", "speed/updates_per_s"),
                 ),
                 _ADJUSTMENT.model_copy(update={"arms": ("adjusted",)}),
             ),
@@ -304,6 +305,7 @@ FIGURE_6 = Definition(
             differs=(
                 "The text names three of the five games: Breakout, Pong and Q*bert",
                 "One day a run; the text does not state how long it trained",
+                "Means of three runs instead of each run's curve",
                 INITIAL_WEIGHTS,
                 SIDE_BY_SIDE,
             ),
@@ -431,9 +433,17 @@ TABLE_2 = Definition(
             paper_shows="Predictions a second on three systems for a small network and four large ones: the "
             "larger the network, the larger GA3C's lead over A3C on CPUs.",
             figure=StudyFigure(
-                id="rates", title="Predictions a second", kind="table",
+                id="rates", title="Agent steps a second, a prediction each", kind="table",
                 metrics=(
                     "speed/agent_steps_per_s", "speed/updates_per_s", "system/cpu_pct", "system/gpu_pct",
+                ),
+            ),
+            more=(
+                StudyFigure(
+                    id="speed-ups", title="Speed-up of GA3C over A3C", kind="speedups",
+                    reduction=ReductionRule(
+                        rule="top", k=1, metric="speed/agent_steps_per_s", ratio_to="A3C, small"
+                    ),
                 ),
             ),
         ),

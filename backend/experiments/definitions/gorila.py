@@ -13,8 +13,8 @@ from backend.experiments.definitions.base import (
     arm,
     games,
 )
+from backend.experiments.specs.study import Draws, ReductionRule, StudyFigure
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.study import Draws, ReductionRule, StudyFigure
 
 GAMES_49 = tuple(
     name

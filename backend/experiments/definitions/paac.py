@@ -11,7 +11,7 @@ from backend.experiments.definitions.base import (
     arm,
     games,
 )
-from backend.specs.study import Arm, Draws, ReductionRule, StudyFigure
+from backend.experiments.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 GAMES = games("BeamRider", "Breakout", "Pong", "Qbert", "Seaquest", "SpaceInvaders")
 GAMES_12 = games(

@@ -21,6 +21,7 @@ from backend.db import (
     Transition,
     keyset,
 )
+from backend.db.experiment import ExperimentKind
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.repository import IS_STARTED, changed_cells, chunks
@@ -28,7 +29,6 @@ from backend.experiments.cells.rows import standing
 from backend.specs.annealing import RESUMED_WITH_OTHER_RATES
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import ENDED, RunState
-from backend.specs.sweep import ExperimentKind
 
 _RECENT_RUNS = 200
 

@@ -11,6 +11,8 @@ from backend.db import Experiment, ExperimentCell
 from backend.db.base import new_id
 from backend.db.changes import record_change
 from backend.db.clock import database_now
+from backend.db.engine import UnitOfWork
+from backend.db.experiment import ExperimentKind, ExperimentState
 from backend.experiments.cells import repository as cells
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.planning import Member, Plan, plan
@@ -18,14 +20,14 @@ from backend.experiments.cells.rows import CellRow, NewCell, PlannedCell
 from backend.experiments.experiments import repository
 from backend.experiments.experiments.study import STUDY, pin_start_sets
 from backend.experiments.experiments.sweep import SWEEP
+from backend.experiments.specs.study import Scale, StudySpec
+from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.platform.principals import Principal
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.specs.problems import InvalidSpec
 from backend.specs.states import ENDED, RunState
-from backend.specs.study import Scale, StudySpec
-from backend.specs.sweep import ExperimentKind, ExperimentState, SweepSpec
 
 MAX_STARTS = 20
 """Runs started in one transaction, so that other writers wait for a moment only."""
@@ -34,8 +36,7 @@ KINDS = {"sweep": SWEEP, "study": STUDY}
 
 
 def create(
-    session: Session,
-    writing: Session,
+    work: UnitOfWork,
     spec: SweepSpec | StudySpec,
     principal: Principal,
     *,
@@ -45,9 +46,7 @@ def create(
     """Validate every run, store the experiment, and start its first runs.
 
     Args:
-        session: a session to read with.
-        writing: a session to write with; it takes the write lock only after the validation, which may take
-            a while.
+        work: written only after the validation, which may take a while.
         spec: the sweep or study.
         principal: who sends it.
         definition: id of the papers' definition that it is made from.
@@ -57,11 +56,11 @@ def create(
         Invalid: with one problem per invalid field; nothing is stored.
     """
     kind: ExperimentKind = "sweep" if isinstance(spec, SweepSpec) else "study"
-    stored, planned = KINDS[kind].prepare(session, spec)
-    equal = repository.finished_runs(session, kinds_of(planned))
+    stored, planned = KINDS[kind].prepare(work.read, spec)
+    equal = repository.finished_runs(work.read, kinds_of(planned))
     experiment = Experiment(
         id=new_id(),
-        created_at=database_now(writing),
+        created_at=database_now(work.write),
         created_by=principal.id,
         kind=kind,
         name=spec.name,
@@ -73,10 +72,10 @@ def create(
         looks=0,
         revision=0,
     )
-    repository.add(writing, experiment)
-    _add_cells(writing, experiment, planned, equal, [])
-    _touch(writing, experiment)
-    reconcile(writing, experiment.id)
+    repository.add(work.write, experiment)
+    _add_cells(work.write, experiment, planned, equal, [])
+    _touch(work.write, experiment)
+    reconcile(work.write, experiment.id)
     return experiment
 
 
@@ -89,15 +88,20 @@ def kinds_of(planned: Sequence[NewCell]) -> set[tuple[str, str, int]]:
     }
 
 
-def get(session: Session, kind: ExperimentKind, row_id: str, *, for_update: bool = False) -> Experiment:
-    """The sweep or study.
+def get(
+    session: Session, kind: ExperimentKind, row_id: str, *, for_update: bool = False, any_spec: bool = False
+) -> Experiment:
+    """The sweep or study; with `any_spec` also for an update if its specification cannot be read.
 
     Raises:
         NotFound: there is no such one.
+        Conflict: it is for an update, and its specification cannot be read.
     """
     experiment = repository.get(session, row_id, for_update=for_update)
     if experiment is None or experiment.kind != kind:
         raise NotFound(f"{kind} {row_id} does not exist or has been deleted")
+    if for_update and not any_spec:
+        runs.require_readable(experiment)
     return experiment
 
 
@@ -163,16 +167,13 @@ def retry(session: Session, kind: ExperimentKind, row_id: str) -> Experiment:
     return experiment
 
 
-def extend(
-    session: Session, writing: Session, kind: ExperimentKind, row_id: str, extension: Mapping[str, Any]
-) -> Experiment:
+def extend(work: UnitOfWork, kind: ExperimentKind, row_id: str, extension: Mapping[str, Any]) -> Experiment:
     """Add cells, or replace the budget, and continue the experiment.
 
     The runs of a stopped one are queued again.
 
     Args:
-        session: a session to read with.
-        writing: a writing session.
+        work: the sessions.
         kind: what it is.
         row_id: its id.
         extension: new values of some of what the kind can extend.
@@ -183,12 +184,13 @@ def extend(
     """
     if not extension:
         raise Invalid.field("body", f"must have at least one of {', '.join(KINDS[kind].extensible)}")
+    writing = work.write
     experiment = get(writing, kind, row_id, for_update=True)
     rows = cells.rows(writing, row_id)
-    stored, new = KINDS[kind].extend(session, experiment, rows, extension)
+    stored, new = KINDS[kind].extend(work.read, experiment, rows, extension)
     if experiment.state == "stopped":
         _retry_cells(writing, experiment)
-    _add_cells(writing, experiment, new, repository.finished_runs(session, kinds_of(new)), rows)
+    _add_cells(writing, experiment, new, repository.finished_runs(work.read, kinds_of(new)), rows)
     _set_state(writing, experiment, "running", "extended")
     _change(writing, experiment, stored)
     return experiment
@@ -200,7 +202,7 @@ def delete(session: Session, kind: ExperimentKind, row_id: str) -> None:
     Raises:
         Conflict: it is running.
     """
-    experiment = get(session, kind, row_id, for_update=True)
+    experiment = get(session, kind, row_id, for_update=True, any_spec=True)
     if experiment.state == "running":
         raise Conflict(f"the {kind} is running: stop it before you delete it")
     record_change(session, kind, row_id, state="deleted")

@@ -8,15 +8,16 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from backend.db import Experiment, ExperimentCell
-from backend.db.experiment import study_spec
 from backend.experiments.cells.equal_runs import key_of
 from backend.experiments.cells.planning import Limits
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.cells.rows import CellRow, PlannedCell
 from backend.experiments.cells.sampling import ConfigValues, random_settings
 from backend.experiments.experiments.kind import Kind, Planned, Stored
+from backend.experiments.experiments.stored import study_spec
 from backend.experiments.figures.problems import figure_problems
 from backend.experiments.figures.unfit import differing_protocols, unfit_figures
+from backend.experiments.specs.study import Arm, StudySpec
 from backend.fleet.hosts import repository as hosts
 from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
@@ -29,7 +30,6 @@ from backend.specs.names import default_name
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, is_custom, parse_run_spec
-from backend.specs.study import Arm, StudySpec
 
 
 def resolve_presets(spec: StudySpec) -> StudySpec:

@@ -13,6 +13,7 @@ from backend.experiments.cells.planning import Limits
 from backend.experiments.cells.rows import CellRow, NewCell
 from backend.experiments.experiments import repository
 from backend.experiments.experiments.kind import Kind, Planned, Stored
+from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import grid, requests
@@ -21,7 +22,6 @@ from backend.specs.names import grid_name
 from backend.specs.problems import FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec, parse_run_spec
-from backend.specs.sweep import SweepSpec
 
 _SHOWN_PROBLEMS = 20
 

@@ -10,7 +10,7 @@ from backend.analysis.figures.figure import Figure
 from backend.analysis.figures.panels import Frame
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.tables import Table
-from backend.specs.study import FigureKind, Rule, StudyFigure, StudySpec
+from backend.experiments.specs.study import FigureKind, Rule, StudyFigure, StudySpec
 
 T = TypeVar("T")
 

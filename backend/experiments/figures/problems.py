@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from backend.experiments.figures.kind import Problem
 from backend.experiments.figures.kinds import KINDS
+from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.study import StudyFigure, StudySpec
 
 _PUBLISHED = dict.fromkeys(
     name

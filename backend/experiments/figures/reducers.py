@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from backend.analysis.metrics.catalogue import describe
 from backend.experiments.figures.runs import FigureRuns
+from backend.experiments.specs.study import ReductionRule
 from backend.runs.runs.fields import setting_title
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.study import ReductionRule
 from backend.statistics.cells import Cell, CellKey, Reduction, runs_in
 from backend.statistics.members import MemberRun
 from backend.statistics.reducers import (

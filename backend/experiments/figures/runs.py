@@ -15,10 +15,10 @@ from backend.experiments.cells import repository
 from backend.experiments.cells.protocols import environments_of, protocols_of
 from backend.experiments.cells.rows import CellRow
 from backend.experiments.figures.highs import training_highs
+from backend.experiments.specs.study import Arm, StudyFigure, StudySpec
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.run import default_config
-from backend.specs.study import Arm, StudyFigure, StudySpec
 from backend.statistics.cells import CellKey
 from backend.statistics.members import MemberRun, Points
 

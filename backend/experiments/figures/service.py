@@ -14,11 +14,12 @@ from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.kinds import KINDS
 from backend.experiments.figures.runs import FigureRuns, load_runs
 from backend.experiments.figures.words import MAX_SETS
+from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.platform.errors import NotFound
 from backend.runs.starts import service as starts
+from backend.specs.host_load import CPU_GRANTED, STARVED_PCT
 from backend.specs.problems import quoted
 from backend.specs.protocols import protocol_title, starts_protocol
-from backend.specs.study import StudyFigure, StudySpec
 
 
 def build_figure(
@@ -44,7 +45,8 @@ def build_figure(
     frame = Frame(figure.title, runs.labels, theme, width_px)
     drawing: StudyDrawing = kind.draw(runs, kind.load(session, runs), frame)
     beside = _beside_others(session, runs) if compares_times(figure) else ""
-    captions = filter(None, [drawing.caption, beside, *_captions_of_starts(session, runs)])
+    starved = _starved(session, runs)
+    captions = filter(None, [drawing.caption, beside, starved, *_captions_of_starts(session, runs)])
     return replace(drawing, caption="; ".join(captions))
 
 
@@ -62,6 +64,17 @@ def _beside_others(session: Session, runs: FigureRuns) -> str:
     run_ids = [row.run_id for row in runs.rows if row.counts and row.run_id]
     n = len(repository.trained_beside_others(session, run_ids))
     return f"{n} of {len(run_ids)} finished runs trained beside others on their host" if n else ""
+
+
+def _starved(session: Session, runs: FigureRuns) -> str:
+    """How many of the finished runs waited longer for a core than they had one, in words; empty if none did,
+    or where that is not known."""
+    run_ids = [row.run_id for row in runs.rows if row.counts and row.run_id]
+    granted = repository.metric_means_of_runs(session, run_ids, [CPU_GRANTED])
+    n = sum(means[CPU_GRANTED] < STARVED_PCT for means in granted.values())
+    if not n:
+        return ""
+    return f"{n} of {len(run_ids)} finished runs had less than half of the processor time that they could use"
 
 
 def _captions_of_starts(session: Session, runs: FigureRuns) -> Iterator[str]:

@@ -7,11 +7,11 @@ from backend.experiments.cells.rows import PlannedCell
 from backend.experiments.figures.kinds import KINDS
 from backend.experiments.figures.reducers import reducer_of
 from backend.experiments.figures.runs import is_shown, setting_of
+from backend.experiments.specs.study import Arm, StudyFigure, StudySpec
 from backend.runs.runs.groups import unlike_published
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.protocols import protocol_title
-from backend.specs.study import Arm, StudyFigure, StudySpec
 
 
 def unfit_figures(spec: StudySpec, planned: Sequence[PlannedCell]) -> dict[str, str]:

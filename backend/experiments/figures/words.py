@@ -8,8 +8,8 @@ import numpy as np
 
 from backend.analysis.metrics.catalogue import describe
 from backend.experiments.figures.runs import FigureRuns
+from backend.experiments.specs.study import ReductionRule
 from backend.specs.protocols import protocol_title, starts_protocol
-from backend.specs.study import ReductionRule
 from backend.statistics.cells import Reduction, runs_in
 
 MAX_SETS = 3

@@ -8,9 +8,9 @@ from pydantic import Field
 from backend.experiments.definitions import Definition, Item, Paper, study_of
 from backend.experiments.figures.kind import Shape
 from backend.experiments.figures.kinds import KINDS
+from backend.experiments.specs.study import Scale
 from backend.experiments.studies.schemas import StudyOut
 from backend.specs.fields import Schema
-from backend.specs.study import Scale
 
 
 class ScaleOut(Schema):

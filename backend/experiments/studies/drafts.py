@@ -16,15 +16,7 @@ from backend.experiments.cells.sampling import random_settings
 from backend.experiments.experiments import repository, service
 from backend.experiments.experiments.repository import SourceRun
 from backend.experiments.experiments.study import prepare
-from backend.platform.errors import Invalid
-from backend.runs.runs.groups import distinguished_names
-from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS
-from backend.specs.problems import FieldProblem, InvalidSpec
-from backend.specs.run import RunSpec, default_config, parse_run_spec
-from backend.specs.run_fields import EXTERNAL, MAX_NAME
-from backend.specs.states import RunState
-from backend.specs.study import (
+from backend.experiments.specs.study import (
     MAX_ARMS,
     MAX_CURVES,
     MAX_ENVIRONMENTS,
@@ -33,7 +25,16 @@ from backend.specs.study import (
     StudyFigure,
     StudySpec,
 )
-from backend.specs.sweep import SweepSpec
+from backend.experiments.specs.sweep import SweepSpec
+from backend.experiments.studies.schemas import UnusedRunOut
+from backend.platform.errors import Invalid
+from backend.runs.runs.groups import distinguished_names
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments import ENVIRONMENTS
+from backend.specs.problems import FieldProblem, InvalidSpec
+from backend.specs.run import RunSpec, default_config, parse_run_spec
+from backend.specs.run_fields import EXTERNAL, MAX_NAME
+from backend.specs.states import RunState
 
 _MAX_LABEL = 100
 """Characters of an arm's label."""
@@ -48,15 +49,6 @@ Source = Literal["runs", "sweep"]
 
 
 @dataclass(frozen=True)
-class UnusedRun:
-    """A run that a study is made of, and that fills none of its cells."""
-
-    run: str
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Draft:
     """A study before it is started."""
 
@@ -66,7 +58,7 @@ class Draft:
     """The finished runs that can fill its cells, by key."""
     n_runs: int
     """Runs that it is made of."""
-    unused: list[UnusedRun]
+    unused: list[UnusedRunOut]
 
 
 def of_runs(session: Session, run_ids: Sequence[str]) -> Draft:
@@ -326,7 +318,9 @@ def _check(
     keys = {cell.key for cell in planned}
     usable = {run_id for run_ids in equal.values() for run_id in run_ids}
     unused = [
-        UnusedRun(run.id, run.name, invalid.get(run.id) or _reason(spec, run, keys, usable))
+        UnusedRunOut(
+            run=run.id, name=run.name, reason=invalid.get(run.id) or _reason(spec, run, keys, usable)
+        )
         for run in sources
         if run.id not in used
     ]

@@ -10,18 +10,19 @@ from sqlalchemy.orm import Session
 from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
-from backend.db.experiment import study_spec
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of
 from backend.experiments.experiments import repository, service
+from backend.experiments.experiments.schemas import ExperimentChanges
+from backend.experiments.experiments.stored import study_spec
 from backend.experiments.figures import service as figures
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
+from backend.experiments.specs.study import Scale, StudySpec
 from backend.experiments.studies import drafts, estimate, export
 from backend.experiments.studies.schemas import (
     CellOut,
     CellPage,
-    StudyChanges,
     StudyDetail,
     StudyDraft,
     StudyEstimate,
@@ -32,10 +33,9 @@ from backend.experiments.studies.schemas import (
     StudyRequest,
     StudySource,
     UnmeasuredKind,
-    UnusedRunOut,
 )
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import AppStateDep, ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, ReadSession, Work, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
@@ -45,7 +45,6 @@ from backend.platform.errors import Invalid
 from backend.platform.text import Text
 from backend.specs.fields import ULID
 from backend.specs.problems import FieldProblem, quoted, similar_ids
-from backend.specs.study import Scale, StudySpec
 
 router = ResourceRouter(prefix="/studies", tags=["studies"], route_class=IdempotentRoute)
 reading = APIRouter()
@@ -67,9 +66,7 @@ StudyId = Annotated[str, Path(pattern=ULID, description="Id of the study.")]
 
 
 @router.post("", status_code=201)
-def create_study(
-    body: StudyRequest, principal: Operator, session: ReadSession, writing: WriteSession
-) -> StudyOut:
+def create_study(body: StudyRequest, principal: Operator, work: Work) -> StudyOut:
     """Start a study: a figure or table of a paper at a scale, or a study of one's own.
 
     Its runs are ordinary runs in one group. A finished run fills a cell if specification, seed, limits and
@@ -77,10 +74,10 @@ def create_study(
     """
     spec, definition, scale = _wanted(body)
     try:
-        study = service.create(session, writing, spec, principal, definition=definition, scale=scale)
+        study = service.create(work, spec, principal, definition=definition, scale=scale)
     except Invalid as error:
         raise _locate(body, error) from None
-    return _summary(writing, study)
+    return _summary(work.write, study)
 
 
 @reading.post("/estimate")
@@ -122,7 +119,7 @@ def draft_study(
         study=draft.spec,
         estimate=_estimate(cost, None, []),
         n_runs=draft.n_runs,
-        unused=[UnusedRunOut(run=run.run, name=run.name, reason=run.reason) for run in draft.unused],
+        unused=draft.unused,
     )
 
 
@@ -252,7 +249,7 @@ def export_study(study_id: StudyId, principal: Viewer, session: ReadSession) -> 
 
 @router.patch("/{study_id:ulid}")
 def change_study(
-    study_id: StudyId, body: StudyChanges, principal: Operator, session: WriteSession
+    study_id: StudyId, body: ExperimentChanges, principal: Operator, session: WriteSession
 ) -> StudyOut:
     """Change name, notes or concurrency."""
     return _summary(session, service.change(session, "study", study_id, body.model_dump(exclude_unset=True)))
@@ -282,12 +279,11 @@ def extend_study(
     study_id: StudyId,
     body: StudyExtension,
     principal: Operator,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
 ) -> StudyOut:
     """Add draws or environments to a study, or replace its budget, and continue it."""
     extension = body.model_dump(mode="json", exclude_unset=True)
-    return _summary(writing, service.extend(session, writing, "study", study_id, extension))
+    return _summary(work.write, service.extend(work, "study", study_id, extension))
 
 
 def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:

@@ -12,6 +12,7 @@ from backend.experiments.cells.rows import CellRow, PlannedCell
 from backend.experiments.cells.sampling import random_settings
 from backend.experiments.experiments import repository, service
 from backend.experiments.experiments.study import prepare
+from backend.experiments.specs.study import StudySpec
 from backend.fleet.hosts import repository as hosts
 from backend.fleet.hosts.service import active_hosts
 from backend.fleet.hosts.service import warnings as host_warnings
@@ -19,7 +20,6 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run import RunSpec
 from backend.specs.run_fields import RunOptions
 from backend.specs.states import RunState
-from backend.specs.study import StudySpec
 
 START_S = 5.0
 """Time of a run's start and end, in addition to its training."""

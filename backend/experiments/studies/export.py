@@ -20,9 +20,9 @@ from backend.experiments.figures import service as figures
 from backend.experiments.figures.highs import training_highs
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
+from backend.experiments.specs.study import StudySpec
 from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
-from backend.specs.study import StudySpec
 from backend.statistics.members import (
     WINDOW_EPISODES,
     EvaluationScore,

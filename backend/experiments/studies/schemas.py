@@ -10,17 +10,18 @@ from pydantic import Field, model_validator
 
 from backend.analysis.figures.schemas import FigureOut
 from backend.db import Experiment, ExperimentCell, Run
+from backend.db.experiment import ExperimentState
 from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.rows import CellRow, standing
 from backend.experiments.definitions import DEFINITIONS
 from backend.experiments.experiments.repository import CellCounts
+from backend.experiments.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec
+from backend.experiments.specs.sweep import MAX_RUNS, Budget
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
-from backend.specs.run_fields import ChosenName, GivenName, Notes
+from backend.specs.run_fields import ChosenName
 from backend.specs.states import ENDED
-from backend.specs.study import MAX_ENVIRONMENTS, FigureKind, Scale, StudySpec
-from backend.specs.sweep import MAX_CONCURRENCY, MAX_RUNS, Budget, ExperimentState
 
 MAX_SOURCE_RUNS = 1_000
 """Runs that one request makes a study of."""
@@ -48,35 +49,6 @@ class StudyRequest(Strict):
         if self.starts and self.item is None:
             raise ValueError("starts: only with item; a study of one's own has its own")
         return self
-
-
-class StudyExpectation(Strict):
-    """What the sender of a change has read of the study: fields that are left out may have any value."""
-
-    name: GivenName | None = None
-    """Name of the study."""
-    notes: Notes | None = None
-    """Free text about the study, in Markdown."""
-    concurrency: int | None = None
-    """Runs that may be queued or running at the same time."""
-
-
-class StudyChanges(Strict):
-    """The body of `PATCH /studies/{id}`: fields that are left out do not change."""
-
-    expected: StudyExpectation | None = None
-    """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
-    the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
-    name: ChosenName | None = None
-    """New name; null changes nothing. The group of its runs keeps its name."""
-    notes: Notes | None = None
-    """New notes, in Markdown; null changes nothing."""
-    concurrency: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_CONCURRENCY,
-        description="Runs that may be queued or running at the same time.",
-    )
 
 
 class StudyExtension(Strict):

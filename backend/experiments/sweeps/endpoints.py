@@ -11,17 +11,18 @@ from backend.analysis.figures.export import FORMATS, RequestedForm, file_respons
 from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
 from backend.experiments.experiments import repository, service
+from backend.experiments.experiments.schemas import ExperimentChanges
+from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.sweeps import figures
-from backend.experiments.sweeps.schemas import SweepChanges, SweepDetail, SweepExtension, SweepOut, SweepPage
+from backend.experiments.sweeps.schemas import SweepDetail, SweepExtension, SweepOut, SweepPage
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.dependencies import ReadSession, Work, WriteSession
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.platform.text import Text
 from backend.specs.fields import ULID
-from backend.specs.sweep import SweepSpec
 
 router = ResourceRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -29,15 +30,13 @@ SweepId = Annotated[str, Path(pattern=ULID, description="Id of the sweep.")]
 
 
 @router.post("", status_code=201)
-def create_sweep(
-    body: SweepSpec, principal: Operator, session: ReadSession, writing: WriteSession
-) -> SweepOut:
+def create_sweep(body: SweepSpec, principal: Operator, work: Work) -> SweepOut:
     """Start a sweep: runs of many configurations, each with several seeds.
 
     Its runs are started in rounds: seed 0 of every configuration, then seed 1, and so on. A race eliminates
     configurations that are worse than another.
     """
-    return _summary(writing, service.create(session, writing, body, principal))
+    return _summary(work.write, service.create(work, body, principal))
 
 
 @router.get("")
@@ -78,7 +77,7 @@ def read_scatter(
 
 @router.patch("/{sweep_id}")
 def change_sweep(
-    sweep_id: SweepId, body: SweepChanges, principal: Operator, session: WriteSession
+    sweep_id: SweepId, body: ExperimentChanges, principal: Operator, session: WriteSession
 ) -> SweepOut:
     """Change name, notes or concurrency."""
     return _summary(session, service.change(session, "sweep", sweep_id, body.model_dump(exclude_unset=True)))
@@ -108,12 +107,11 @@ def extend_sweep(
     sweep_id: SweepId,
     body: SweepExtension,
     principal: Operator,
-    session: ReadSession,
-    writing: WriteSession,
+    work: Work,
 ) -> SweepOut:
     """Add seeds, configurations or values to a sweep, or replace its budget, and continue it."""
     extension = body.model_dump(mode="json", exclude_unset=True)
-    return _summary(writing, service.extend(session, writing, "sweep", sweep_id, extension))
+    return _summary(work.write, service.extend(work, "sweep", sweep_id, extension))
 
 
 def _summaries(session: Session, sweeps: Sequence[Experiment]) -> list[SweepOut]:

@@ -9,44 +9,16 @@ from pydantic import Field, JsonValue
 
 from backend.analysis.comparisons.schemas import EstimateOut
 from backend.db import Experiment, ExperimentCell
+from backend.db.experiment import ExperimentState
 from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.rows import CellRow
 from backend.experiments.experiments.repository import CellCounts
+from backend.experiments.specs.sweep import MAX_CONFIGURATIONS, Budget, SweepSpec
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
-from backend.specs.run_fields import MAX_SEEDS, ChosenName, GivenName, Notes
+from backend.specs.run_fields import MAX_SEEDS
 from backend.specs.states import BROKEN_OFF, ENDED
-from backend.specs.sweep import MAX_CONCURRENCY, MAX_CONFIGURATIONS, Budget, ExperimentState, SweepSpec
 from backend.statistics.estimates import interquartile_mean, median
-
-
-class SweepExpectation(Strict):
-    """What the sender of a change has read of the sweep: fields that are left out may have any value."""
-
-    name: GivenName | None = None
-    """Name of the sweep."""
-    notes: Notes | None = None
-    """Free text about the sweep, in Markdown."""
-    concurrency: int | None = None
-    """Runs that may be queued or running at the same time."""
-
-
-class SweepChanges(Strict):
-    """The body of `PATCH /sweeps/{id}`: fields that are left out do not change."""
-
-    expected: SweepExpectation | None = None
-    """Values before the change, as they were read: if one has been changed meanwhile, the answer is 409 with
-    the code `changed_meanwhile`, and nothing changes. Without it, the last change wins."""
-    name: ChosenName | None = None
-    """New name; null changes nothing."""
-    notes: Notes | None = None
-    """New notes, in Markdown; null changes nothing."""
-    concurrency: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_CONCURRENCY,
-        description="Runs that may be queued or running at the same time.",
-    )
 
 
 class SweepExtension(Strict):

@@ -62,7 +62,6 @@ EXAMPLES: dict[str, Any] = {
     "StepNoteRequest": {"agent_steps": 400_000, "text": "Entropy falls from here on."},
     "StepNoteChange": {"text": "Entropy falls from here on, with beta halved."},
     "StudySource": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M"},
-    "StudyChanges": {"concurrency": 4},
     "StudyExtension": {"draws": 17},
     "StudySpec": {
         "name": "learning rates",
@@ -82,7 +81,7 @@ EXAMPLES: dict[str, Any] = {
             }
         ],
     },
-    "SweepChanges": {"concurrency": 4},
+    "ExperimentChanges": {"concurrency": 4},
     "SweepExtension": {"max_seeds": 12, "values": {"config.beta": [0.005]}},
     "Heartbeat": {"state": "finished", "reason": "reached 10,000,000 agent steps"},
     "PointsBatch": {
@@ -106,6 +105,20 @@ EXAMPLES: dict[str, Any] = {
         "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
         "sequence": 3,
         "lines": [{"time": "2026-01-31T10:00:00Z", "level": "info", "message": "a new phase"}],
+    },
+    "ProvenanceBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 5,
+        "provenance": {
+            "host": "lab-3",
+            "command": ["python", "train.py", "--token=***"],
+            "python": "3.11.7",
+            "packages": {"torch": "2.9.0"},
+            "commit": "0123456789abcdef0123456789abcdef01234567",
+            "dirty": False,
+            "variables": {"RANK": "0"},
+        },
+        "output": "step 1,000\n",
     },
     "ConfigBatch": {
         "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from backend.db import Checkpoint, PlaySession
 from backend.db.base import new_id, storable
 from backend.db.changes import host_queue, record_work
-from backend.db.checked_json import DAMAGED, DamagedList
+from backend.db.checked_json import DAMAGED
 from backend.db.clock import database_now
 from backend.fleet.hosts import service as hosts
 from backend.platform.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
@@ -263,8 +263,7 @@ def opened(session: Session, play: PlaySession) -> Opened | None:
 def _is_damaged(play: PlaySession) -> bool:
     """Whether it is unknown who can act in the session, or what it goes on from. One with an agent or a
     source has several actors."""
-    is_joint = play.agent is not None or play.source is not None
-    if isinstance(play.actors, DamagedList) or (is_joint and not play.actors):
+    if (play.agent is not None or play.source is not None) and not play.actors:
         return True
     return play.moment is not None and _beginning(play) is None
 

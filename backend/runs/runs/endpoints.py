@@ -50,7 +50,9 @@ from backend.runs.runs.schemas import (
     RunRequest,
     TransitionOut,
 )
-from backend.specs.run_fields import GroupName
+from backend.runs.runs.script_provenance import ProcessOut
+from backend.specs.host_load import STARVED_PCT
+from backend.specs.run_fields import EXTERNAL, GroupName
 from backend.specs.states import LEASED, RunState
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
@@ -99,7 +101,9 @@ def create_runs(
     state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
     # In the same transaction: a pool of connections could be empty because all wait for a second one.
     return RunItems(
-        items=[RunOut.of(run) for run in created], warnings=requests.warnings(work.write, created)
+        items=[RunOut.of(run) for run in created],
+        warnings=requests.warnings(work.write, created),
+        records_scripts=state.settings.record_scripts,
     )
 
 
@@ -219,7 +223,11 @@ def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppS
         detail.disk_problem = hosts.disk_problem(session, run.host, state.settings)
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
+    if detail.origin == EXTERNAL:
+        detail.processes = [ProcessOut.of(row) for row in repository.processes(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
+    granted_pct = repository.cpu_granted_pct(session, run_id)
+    detail.starved_pct = granted_pct if granted_pct is not None and granted_pct < STARVED_PCT else None
     return json_response(detail)
 
 

@@ -9,13 +9,24 @@ from typing import Any
 from sqlalchemy import Select, Text, and_, bindparam, cast, func, insert, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from backend.db import Attempt, DeletedRun, LogLine, Run, Transition, folding, keyset
+from backend.db import (
+    Attempt,
+    DeletedRun,
+    LogLine,
+    Run,
+    ScriptProcess,
+    Series,
+    Transition,
+    folding,
+    keyset,
+)
 from backend.db.engine import caches_of
 from backend.db.run import WITH_DELETED
 from backend.runs.runs.conditions import condition, expression
 from backend.runs.runs.fields import MetricField, resolve
 from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import COMPUTED, Brief, GroupedRun, Specs
+from backend.specs.host_load import CPU_GRANTED
 from backend.specs.states import RunState
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {
@@ -144,9 +155,23 @@ def groups_of(session: Session, ids: Sequence[str]) -> dict[str, str | None]:
     return dict(session.execute(select(Run.id, Run.group).where(Run.id.in_(ids))).all())
 
 
+def cpu_granted_pct(session: Session, run_id: str) -> float | None:
+    """Mean of the run's processor time, in % of that and its waiting for a core; None if it is not known."""
+    query = select(Series.mean_value).where(
+        Series.run_id == run_id, Series.metric == CPU_GRANTED, Series.source == ""
+    )
+    return session.scalars(query).one_or_none()
+
+
 def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
     """All attempts, oldest first."""
     return session.scalars(_ATTEMPTS, {"run_id": run_id}).all()
+
+
+def processes(session: Session, run_id: str, *, limit: int = 20) -> Sequence[ScriptProcess]:
+    """The last processes of a script that have logged to an external run, oldest first."""
+    query = select(ScriptProcess).where(ScriptProcess.run_id == run_id)
+    return session.scalars(query.order_by(ScriptProcess.source.desc()).limit(limit)).all()[::-1]
 
 
 def transitions(session: Session, run_id: str) -> Sequence[Transition]:

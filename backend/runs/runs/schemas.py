@@ -17,6 +17,7 @@ from backend.db import Run
 from backend.platform.schemas import DescribedBy, Id, Number, Page
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.groups import is_early
+from backend.runs.runs.script_provenance import ProcessOut
 from backend.specs.annealing import Annealing
 from backend.specs.fields import NAME, Schema, Strict, whole
 from backend.specs.problems import FieldProblem, InvalidSpec, message_of, quoted
@@ -281,6 +282,8 @@ class RunItems(Schema):
     warnings: list[str] = Field(default=[])
     """Why no host that may claim them can run them well, and which settings have no effect, as in
     `POST /runs/estimate`."""
+    records_scripts: bool = Field(default=True)
+    """Whether this installation stores where scripts come from, what they print and what they use."""
 
 
 class RunEstimate(Schema):
@@ -402,10 +405,16 @@ class RunDetail(RunOut):
 
     attempts: list[AttemptOut] = Field(default=[])
     """Every attempt, oldest first."""
+    processes: list[ProcessOut] = Field(default=[])
+    """The last processes of a script that have logged to an external run, at most 20, oldest first; none if
+    the script or the installation has turned that off."""
     transitions: list[TransitionOut] = Field(default=[])
     """Every change of state, oldest first."""
     disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
     """Why its host cannot store what it records, so that its training may stand still; null if it can."""
+    starved_pct: Number = Field(default=None)
+    """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
+    other programs had the cores. Null otherwise, and where the host's kernel does not record it."""
 
 
 class LogLineOut(Schema):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, DeletedRun, Run, Transition
+from backend.db import Checkpoint, DeletedRun, Experiment, Run, Transition
 from backend.db.base import new_run_id, storable
 from backend.db.changes import host_queue, record_change, record_work
 from backend.db.checked_json import UnreadableSpec
@@ -118,14 +118,14 @@ def get(session: Session, run_id: str, *, for_update: bool = False, any_spec: bo
     return run
 
 
-def require_readable(run: Run) -> None:
-    """Refuse an operation for a run whose row is damaged or whose algorithm is not installed.
+def require_readable(row: Run | Experiment) -> None:
+    """Refuse an operation for a row that is damaged, or a run whose algorithm is not installed.
 
     Raises:
         Conflict: its specification cannot be read.
     """
-    if isinstance(run.spec, UnreadableSpec):
-        raise Conflict(run.spec.refusal)
+    if isinstance(row.spec, UnreadableSpec):
+        raise Conflict(row.spec.refusal)
 
 
 def spec_of(run: Run) -> RunSpec:

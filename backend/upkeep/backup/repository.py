@@ -50,7 +50,7 @@ from backend.db.base import storable
 from backend.db.checked_json import CheckedJson
 from backend.db.clock import utc_now
 from backend.db.engine import opened
-from backend.db.experiment import is_whole_experiment
+from backend.db.experiment import ExperimentState
 from backend.db.run import WITH_DELETED, is_whole
 from backend.platform.artifacts import (
     ArtifactKind,
@@ -62,7 +62,9 @@ from backend.platform.artifacts import (
 from backend.platform.settings import sqlite_url
 from backend.specs.problems import quoted
 from backend.specs.states import RunState
-from backend.specs.sweep import ExperimentState
+
+RowChecks = Mapping[str, Callable[[Mapping[str, Any]], bool]]
+"""By table, whether the specification of a row has what pages show."""
 
 _ROWS = 500
 """Rows in memory at a time; those of a series hold up to some 100 kB each."""
@@ -133,8 +135,12 @@ def refuse_active_schema(path: Path) -> None:
         raise DamagedRows(f"it has the view or trigger {names[0]!r:.80}")
 
 
-def damaged_values(path: Path) -> Iterator[str]:
+def damaged_values(path: Path, checks: RowChecks) -> Iterator[str]:
     """Read every row of a SQLite file with the newest schema, as pages will.
+
+    Args:
+        path: the file.
+        checks: those of tables whose specifications the parts above know.
 
     Yields:
         Table, key and column of each value that pages show as damaged.
@@ -143,6 +149,7 @@ def damaged_values(path: Path) -> Iterator[str]:
         DamagedRows: a row breaks pages, or names a file that is none of this service.
     """
     with opened(sqlite_url(path)) as copied, copied.connect() as connection:
+        checks = {Run.__tablename__: _is_whole_run, **checks}
         for table in _tables().values():
             rows = connection.execution_options(yield_per=_ROWS).execute(select(table))
             try:
@@ -150,32 +157,32 @@ def damaged_values(path: Path) -> Iterator[str]:
                     row = dict(values)
                     key = ", ".join(f"{row[column.name]!s:.100}" for column in table.primary_key.columns)
                     _check_files(key, row)
-                    for name in _damaged_columns(table.name, row):
+                    for name in _damaged_columns(table.name, row, checks):
                         yield f"{table.name} {quoted(key)}: {name}"
             except (ValueError, TypeError, KeyError, OverflowError, SQLAlchemyError) as error:
                 raise DamagedRows(f"a row of its table {table.name} is damaged: {error!s:.200}") from None
 
 
-_WHOLE: Mapping[str, tuple[Callable[[Mapping[str, Any]], bool], Collection[str]]] = {
-    Run.__tablename__: (lambda row: is_whole(row["spec"]), [*RunState]),
-    Experiment.__tablename__: (
-        lambda row: is_whole_experiment(row["kind"], row["spec"]),
-        get_args(ExperimentState),
-    ),
+_STATES: Mapping[str, Collection[str]] = {
+    Run.__tablename__: [*RunState],
+    Experiment.__tablename__: get_args(ExperimentState),
 }
-"""By table, whether a row's specification has what pages show, and the states."""
 
 
-def _damaged_columns(table: str, row: Mapping[str, Any]) -> Iterator[str]:
+def _is_whole_run(row: Mapping[str, Any]) -> bool:
+    return is_whole(row["spec"])
+
+
+def _damaged_columns(table: str, row: Mapping[str, Any], checks: RowChecks) -> Iterator[str]:
     """Names of the columns whose values this service has not written."""
-    has_whole_spec, states = _WHOLE.get(table, (lambda row: True, None))
-    if states is not None and row["state"] not in states:
+    if table in _STATES and row["state"] not in _STATES[table]:
         yield "state"
     for column in Base.metadata.tables[table].columns:
         value = row[column.name]
         if not isinstance(column.type, CheckedJson) or (value is None and column.nullable):
             continue
-        if column.type.is_damaged(value) or (column.name == "spec" and not has_whole_spec(row)):
+        is_spec = column.name == "spec" and table in checks
+        if column.type.is_damaged(value) or (is_spec and not checks[table](row)):
             yield column.name
 
 

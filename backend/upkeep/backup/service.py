@@ -28,16 +28,18 @@ HOLD_S = 600.0
 """How long no file is deleted after the latest renewal, so that a killed backup does not stop clean-up."""
 RENEWAL_INTERVAL_S = HOLD_S / 4
 
+NO_CHECKS: repository.RowChecks = {}
+
 _MARKER = "restore.json"
 _NAMED_VALUES = 1_000
 """Maximum number of damaged values that a manifest names."""
 
 
-def create(settings: Settings, path: Path) -> BackupManifest:
+def create(settings: Settings, path: Path, checks: repository.RowChecks = NO_CHECKS) -> BackupManifest:
     """Write a backup of the database and the artifacts to a new file, while the installation runs.
 
     All rows are of one moment. No file is deleted from the store until all are copied, so each row has its
-    file. The manifest names damaged rows.
+    file. The manifest names damaged rows, also those that `checks` finds.
 
     Raises:
         BackupError: it is not possible; no file is written.
@@ -75,7 +77,7 @@ def create(settings: Settings, path: Path) -> BackupManifest:
             n_files=0,
             damaged=[],
         )
-        _check_values(copy, manifest)
+        _check_values(copy, manifest, checks)
         with opened(sqlite_url(copy)) as copied, reading(copied) as session:
             manifest.n_runs = repository.count_runs(session)
             for run_id, kind, name, sha256 in repository.named_files(session):
@@ -101,11 +103,11 @@ def _is_fault_of_disk(error: Exception) -> bool:
     return name.startswith(("SQLITE_FULL", "SQLITE_IOERR"))
 
 
-def _check_values(database: Path, manifest: BackupManifest) -> None:
+def _check_values(database: Path, manifest: BackupManifest, checks: repository.RowChecks) -> None:
     """Set what the manifest says of damaged values."""
     manifest.damaged_values, manifest.n_damaged_values, manifest.unrestorable = [], 0, None
     try:
-        for name in repository.damaged_values(database):
+        for name in repository.damaged_values(database, checks):
             manifest.n_damaged_values += 1
             if manifest.n_damaged_values <= _NAMED_VALUES:
                 manifest.damaged_values.append(name)
@@ -129,6 +131,7 @@ def restore(
     report: Callable[[str], None] = lambda step: None,
     *,
     keep_tokens: bool = False,
+    checks: repository.RowChecks = NO_CHECKS,
 ) -> Restored:
     """Restore a backup into an empty installation.
 
@@ -141,6 +144,7 @@ def restore(
         path: path of the backup.
         report: called with each step.
         keep_tokens: whether the tokens stay valid, also those that were revoked after the backup.
+        checks: those of damaged rows.
 
     Raises:
         BackupError: the backup cannot be restored.
@@ -163,7 +167,7 @@ def restore(
         try:
             repository.refuse_active_schema(copy)
             migrate.upgrade(sqlite_url(copy))
-            _check_values(copy, manifest)
+            _check_values(copy, manifest, checks)
         except (repository.DamagedRows, SQLAlchemyError) as error:
             if _is_fault_of_disk(error):
                 raise BackupError(f"the database cannot be copied to {home}: {error}") from error

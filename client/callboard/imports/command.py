@@ -14,7 +14,7 @@ from typing import Any
 
 from callboard.display import counted
 from callboard.errors import NotConfigured, Unreachable
-from callboard.imports import mlflow, tensorboard, wandb
+from callboard.imports import mlflow, tensorboard, trackio, wandb
 from callboard.imports.following import follow_paths
 from callboard.imports.log import Log, UnreadableLog, problem_of
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
@@ -28,6 +28,12 @@ FACTORS = (1e-9, 1e12)
 """The least and the most agent steps for each step of a log."""
 
 _SHOWN_CANDIDATES = 5
+_READERS = {
+    "tensorboard": tensorboard.read,
+    "mlflow": mlflow.read,
+    "trackio": trackio.read,
+    "wandb": wandb.read,
+}
 
 
 class _Failure(Exception):
@@ -58,7 +64,7 @@ def import_logs(
     """Import logs that need no mapping of columns; return the exit code.
 
     Args:
-        kind: `tensorboard`, `mlflow` or `wandb`.
+        kind: `tensorboard`, `mlflow`, `trackio` or `wandb`.
         paths: files and folders.
         fields: fields of the runs, instead of the logs'.
         metrics: `METRIC` or `METRIC=NAME`.
@@ -68,7 +74,7 @@ def import_logs(
     """
     if step is not None and not FACTORS[0] <= step <= FACTORS[1]:
         return report_failure(f"--step: must be from 1e-9 to 1e12: got {step}")
-    reader = {"tensorboard": tensorboard.read, "mlflow": mlflow.read, "wandb": wandb.read}[kind]
+    reader = _READERS[kind]
     return _import(paths, reader, Options(fields, tuple(metrics), step), as_json, follow=follow)
 
 
@@ -221,7 +227,11 @@ def _report(done: Imported, as_json: bool) -> None:
             "lines": done.n_lines,
         }
         shown |= {"resumed": done.resumed, "replaced": done.replaced, "problem": done.problem}
-        shown |= {"not_kept": dict(done.not_kept), "return_candidates": done.return_candidates}
+        shown |= {
+            "not_kept": dict(done.not_kept),
+            "said": done.said,
+            "return_candidates": done.return_candidates,
+        }
         sys.stdout.write(f"{json.dumps(shown)}\n")
         return
     if done.problem is not None:
@@ -256,7 +266,11 @@ def _sum_up(done: Sequence[Imported], as_json: bool) -> None:
 
 def _name_not_kept(done: Sequence[Imported]) -> None:
     not_kept: Counter[str] = Counter()
+    said: Counter[str] = Counter()
     for imported in done:
         not_kept.update(imported.not_kept)
+        said.update(imported.said)
+    for sentence, n in said.items():
+        sys.stderr.write(f"note: {sentence}" + (f" ({counted(n, 'run')})\n" if n > 1 else "\n"))
     for what, n in not_kept.most_common():
         sys.stderr.write(f"not kept: {what}" + (f" ({n:,})\n" if n > 1 else "\n"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from array import array
 from collections import Counter
 from collections.abc import Mapping
@@ -15,13 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from callboard.config import described_by
+from callboard.folders import described_by_folder
 from callboard.limits import MAX_STEPS
 from callboard.rows import is_seed, seed_of
 
 MAX_PARAMS_BYTES = 2**22
 _MAX_QUOTED = 80
-_TRIAL = re.compile(r"([A-Za-z][A-Za-z0-9]*)_.+_[0-9a-f]{5}")
-"""Name of a trial's folder of Ray Tune: algorithm, environment, id."""
+PLACEHOLDERS = frozenset({"", "none", "null", "nan", "n/a", "unknown", "unspecified"})
+"""Texts, in lower case, that libraries write where a name is missing."""
 
 
 def quoted(text: str) -> str:
@@ -43,6 +43,11 @@ def problem_of(error: Exception) -> str:
         return str(error)
     cause = (str(error).splitlines() or [""])[0]
     return f"it cannot be imported: {type(error).__name__}{': ' if cause else ''}{cause}"
+
+
+def named(text: Any) -> str | None:
+    """A name of a source; None if the text only stands where a name is missing."""
+    return text if isinstance(text, str) and text.strip().lower() not in PLACEHOLDERS else None
 
 
 @dataclass
@@ -126,6 +131,12 @@ class Log:
     """Unix time and text of each line."""
     not_kept: Counter[str] = field(default_factory=Counter)
     """What could not be imported -> how many of it."""
+    said: list[str] = field(default_factory=list)
+    """What the source has lost, or how it was read: a sentence each."""
+    state: Literal["finished", "failed", "stopped"] = "finished"
+    """How the training has ended, as far as the source says."""
+    reason: str | None = None
+    """Why it has ended so."""
     problem: str | None = None
     """Why nothing of it can be imported."""
     _has_seed_of_config: bool = False
@@ -168,17 +179,25 @@ class Log:
         is_given = self.seed is not None and not self._has_seed_of_config
         self.config |= config
         described = described_by(config)
-        environment = described.get("environment")
+        environment = named(described.get("environment"))
         # The id in a folder's name, as of `runs/ALE/Pong-v5__ppo__1`, lacks its namespace.
         if environment and (not self.environment or environment.endswith(f"/{self.environment}")):
             self.environment = environment
-        self.algorithm = self.algorithm or described.get("algorithm")
+        self.algorithm = self.algorithm or named(described.get("algorithm"))
         seed = config.get("seed")
         if not is_given and is_seed(seed):
             self.seed, self._has_seed_of_config = seed_of(seed), True
 
+    def describe_by_folder(self, folder: Path) -> None:
+        """Add what the names of folders say, unless it is known already."""
+        described: dict[str, Any] = described_by_folder(folder.resolve())
+        self.environment = self.environment or described.get("environment")
+        self.algorithm = self.algorithm or described.get("algorithm")
+        if self.seed is None:
+            self.seed = described.get("seed")
+
     def describe_by_trial(self, folder: Path) -> None:
-        """Add the settings in `params.json` and the algorithm in the name of a folder of Ray Tune."""
+        """Add the settings in `params.json` of a folder of Ray Tune."""
         path = folder / "params.json"
         try:
             params = json.loads(path.read_text("utf-8")) if path.stat().st_size <= MAX_PARAMS_BYTES else None
@@ -187,5 +206,3 @@ class Log:
         if isinstance(params, dict):
             # The rows of a table may have the same settings, with other names of those that are nested.
             self.describe_by_config(params if not self.config else {})
-            trial = _TRIAL.match(folder.name)
-            self.algorithm = self.algorithm or (trial[1] if trial else None)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from callboard.config import parse_value
 from callboard.imports.log import Log, UnreadableLog
+from callboard.limits import MAX_GROUP
 from callboard.names import Names
 
 _PAGE = 100
 _SQLITE = b"SQLite format 3\0"
+_STATES: dict[str, Literal["finished", "failed", "stopped"]] = {
+    "FINISHED": "finished",
+    "FAILED": "failed",
+    "KILLED": "stopped",
+}
+_LARGEST = sys.float_info.max
+"""An SQLite store has this number, or its negative, where an infinity was logged."""
 _OWN_TAG = re.compile(r"mlflow\.|\.mlflow")
 """Begins the tags that MLflow sets itself."""
 
@@ -30,6 +41,7 @@ def read(root: Path) -> Iterator[Log]:
     """
     address = _address(root)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # an import sends nothing to others
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer versions refuse a folder, reading too
     try:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
@@ -42,7 +54,7 @@ def read(root: Path) -> Iterator[Log]:
         for experiment in _all(client.search_experiments):
             for run in _all(client.search_runs, experiment_ids=[experiment.experiment_id]):
                 n_runs += 1
-                yield _log(client, experiment.name, run)
+                yield _log(client, experiment.name, run, is_database=not root.is_dir())
     except (MlflowException, ImportError, OSError, ValueError) as error:
         raise UnreadableLog(f"{root}: MLflow cannot read it: {_first_line(error)}") from None
     if n_runs == 0:
@@ -69,19 +81,31 @@ def _all(search: Any, **options: Any) -> Iterator[Any]:
             return
 
 
-def _log(client: Any, experiment: str, run: Any) -> Log:
+def _log(client: Any, experiment: str, run: Any, *, is_database: bool) -> Log:
     info = run.info
     name = info.run_name or info.run_id
     log = Log(f"{experiment}/{name}", f"mlflow {info.run_id}")
     log.describe_by_config({key: parse_value(text) for key, text in run.data.params.items()})
     names = Names()
     started_ms = info.start_time or 0
+    log.state = _STATES.get(info.status, "stopped")
+    log.reason = f"imported: MLflow's status is {info.status}"
+    parent = run.data.tags.get("mlflow.parentRunId")
+    if parent is not None:
+        with suppress(Exception):  # it may be deleted
+            log.group = (client.get_run(parent).info.run_name or parent)[:MAX_GROUP]
+    n_infinite = 0
     for key in run.data.metrics:
         metric = names.stored(key)
         for point in client.get_metric_history(info.run_id, key):
             seconds = max(0.0, (point.timestamp - started_ms) / 1_000)
-            log.add(metric, int(point.step), seconds, float(point.value), is_ordered=False)
+            value = float(point.value)
+            if is_database and abs(value) == _LARGEST:
+                value, n_infinite = math.copysign(math.inf, value), n_infinite + 1
+            log.add(metric, int(point.step), seconds, value, is_ordered=False)
     log.sort()
+    if n_infinite:
+        log.said.append("MLflow's database stores an infinity as 1.797e308, which is read as an infinity")
     not_kept: Counter[str] = Counter()
     for key, text in run.data.tags.items():
         if key == "mlflow.note.content":

@@ -50,6 +50,8 @@ class Imported:
     not_kept: Counter[str] = field(default_factory=Counter)
     replaced: bool = False
     """Whether the run of an earlier import with other options was deleted."""
+    said: list[str] = field(default_factory=list)
+    """What the source has lost, or how it was read."""
     return_candidates: list[str] | None = None
     """Metrics that may be the return, of a run without a known one."""
 
@@ -94,7 +96,7 @@ def send(log: Log, transport: Transport, options: Options, *, is_complete: bool 
     Raises:
         Unreachable: the server does not answer. The next import continues.
     """
-    done = Imported(log.name, not_kept=log.not_kept, problem=log.problem)
+    done = Imported(log.name, not_kept=log.not_kept, said=log.said, problem=log.problem)
     if log.problem is not None:
         return done
     try:
@@ -133,7 +135,10 @@ def _send(log: Log, transport: Transport, options: Options, done: Imported, *, i
             if run is not current:
                 _delete(transport, str(run["id"]))
                 done.replaced = True
-        _report_state(transport, done.run, is_complete=is_complete)
+        if is_complete:
+            _report_state(transport, done.run, log.state, log.reason or "imported")
+        else:
+            keep_running(transport, done.run)
         if not has_score(log):
             done.return_candidates = candidates(log)
     except Unreachable:
@@ -252,9 +257,8 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: M
         done.n_lines += n_rows
 
 
-def _report_state(transport: Transport, run: str, *, is_complete: bool) -> None:
-    body = {"state": "finished", "reason": "imported"} if is_complete else {"state": "running"}
-    _request(transport, "POST", f"runs/{run}/heartbeat", body=body)
+def _report_state(transport: Transport, run: str, state: str, reason: str | None = None) -> None:
+    _request(transport, "POST", f"runs/{run}/heartbeat", body={"state": state, "reason": reason})
 
 
 def keep_running(transport: Transport, run: str) -> None:
@@ -263,7 +267,7 @@ def keep_running(transport: Transport, run: str) -> None:
     Raises:
         Unreachable: the server does not answer.
     """
-    _report_state(transport, run, is_complete=False)
+    _report_state(transport, run, "running")
 
 
 def end_run(transport: Transport, run: str) -> None:
@@ -272,7 +276,7 @@ def end_run(transport: Transport, run: str) -> None:
     Raises:
         Unreachable: the server does not answer.
     """
-    _report_state(transport, run, is_complete=True)
+    _report_state(transport, run, "finished", "imported")
 
 
 def _small(frames: Iterable[Frame]) -> Iterator[Frame]:

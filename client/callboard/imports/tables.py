@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from callboard.imports.log import Column, Log, UnreadableLog, problem_of, quoted
+from callboard.imports import metric_files
+from callboard.imports.log import Column, Log, UnreadableLog, named, problem_of, quoted
 from callboard.imports.rows import JSON_ENDINGS, Rows, ending, is_document, read_rows, stem
 from callboard.limits import MAX_METRIC_CHARACTERS, MAX_STEPS
 from callboard.names import Names, of_cell, with_checksum
@@ -52,8 +53,12 @@ _FRAME_SKIP_ERROR = 0.1
 """Share by which the steps of monitors may differ from a multiple of the table's."""
 _ROWS_OF_FRAME_SKIP = 3
 """Rows of the table that must agree on it."""
-_TABLES_OF_TRIALS = ("progress.csv", "result.json")
-"""Files that Ray Tune writes beside its `params.json`."""
+_TRIAL_TABLE, _TRIAL_ROWS = "progress.csv", "result.json"
+"""Files that Ray Tune writes beside its `params.json`. The first keeps the columns of the first result."""
+_ITERATION, _SINCE_RESTORE = "training_iteration", "iterations_since_restore"
+_PFRL = {"steps", "episodes", "elapsed", "mean", "median", "stdev"}
+"""Columns of PFRL's `scores.txt`."""
+_PFRL_METRICS = ("mean", "median", "stdev", "max", "min")
 _TENSORBOARD = ["Wall time", "Step", "Value"]
 """The columns of a file downloaded from TensorBoard's page, which has one metric."""
 _EXPORTED = frozenset({"run", "name", "source", "frames", "episodes", "provenance", "description"})
@@ -96,18 +101,26 @@ def read(
     if len(set(mapping.metrics.values())) < len(mapping.metrics):
         raise UnreadableLog(f"{root}: --metric: two columns have the same metric; give them different names")
     if not root.is_dir():
+        if root.name == _TRIAL_TABLE and (root.parent / _TRIAL_ROWS).is_file():
+            said = f"a metric that appears after the first result is only in {_TRIAL_ROWS} beside it"
+            for log in _read_file(root, stem(root), mapping, is_growing):
+                log.said.append(f"{_TRIAL_TABLE} of Ray Tune has the first result's columns: {said}")
+                yield log
+            return
         yield from _read_file(root, stem(root), mapping, is_growing, is_json=endings == JSON_ENDINGS)
         return
     folders: dict[Path, list[Path]] = defaultdict(list)
     step_columns = (*STEP_COLUMNS, *ITERATION_COLUMNS, mapping.step or "")
     n_documents = 0
+    of_folders, taken = metric_files.read(root)
     for path in sorted(root.rglob("*")):
-        if path.is_file() and ending(path) in endings:
+        if path.is_file() and ending(path) in endings and path.resolve() not in taken:
             if is_document(path, step_columns):
                 n_documents += 1
             else:
                 folders[path.parent].append(path)
-    if not folders:
+    yield from of_folders
+    if not folders and not of_folders:
         without = " with a row on each line" if n_documents else ""
         raise UnreadableLog(f"{root}: no files that end in {', '.join(endings)}{without} in it or below it")
     for folder, paths in folders.items():
@@ -122,6 +135,10 @@ def read(
 def _read_folder(
     folder: Path, name: str, paths: list[Path], mapping: ColumnMapping, is_growing: bool
 ) -> Iterator[Log]:
+    read_instead = folder / _TRIAL_ROWS
+    is_trial = folder / _TRIAL_TABLE in paths and read_instead.is_file()
+    if is_trial:
+        paths = [path for path in paths if path.name not in (_TRIAL_TABLE, _TRIAL_ROWS)] + [read_instead]
     monitors = [path for path in paths if _is_monitor(path, mapping)]
     others = [path for path in paths if path not in monitors]
     texts = [path for path in others if len(paths) > 1 and not _is_table(path, mapping)]
@@ -134,6 +151,10 @@ def _read_folder(
             )
         except Exception as error:  # whatever is odd in one file, the others are read
             logs.append(Log(name, "", problem=problem_of(error)))
+    if is_trial and logs:
+        logs[0].said.append(
+            f"{_TRIAL_ROWS} was read instead of {_TRIAL_TABLE}, which has the first result's columns only"
+        )
     episodes = None
     if monitors:
         try:
@@ -225,11 +246,11 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
         starts.append(start)
         environment = rows.about.get("env_id")
         if isinstance(environment, str):
-            log.environment = log.environment or environment
+            log.environment = log.environment or named(environment)
         elif environment is not None:
             log.not_kept["names of environments that are no texts"] += 1
-        named = {column: metric for column, metric in mapping.metrics.items() if column in rows.columns}
-        metrics = named or _EPISODE_METRICS
+        given = {column: metric for column, metric in mapping.metrics.items() if column in rows.columns}
+        metrics = given or _EPISODE_METRICS
         unmapped = [column for column in rows.columns if column not in (*metrics, "l", "t")]
         log.not_kept.update({f"column {quoted(column)}": 1 for column in unmapped})
         latest = 0.0  # a process that appends to the file counts its seconds from 0 again
@@ -252,6 +273,7 @@ def _read_episodes(paths: Sequence[Path], name: str, mapping: ColumnMapping, is_
             else:
                 log.not_kept["episodes without a length or a time"] += 1
         log.not_kept.update(rows.not_kept)
+    log.describe_by_folder(paths[0].parent)
     log.identity = f"monitor {place} {min(starts)!r}"
     steps = 0
     for ended_at, length, values in sorted(episodes, key=lambda episode: episode[0]):
@@ -314,6 +336,9 @@ class _Table:
             self._metrics: dict[str, str] = {}
         elif is_of_tensorboard and not mapping.metrics:
             self._metrics = {"Value": self._names.stored(stem(path))}
+        elif set(columns) >= _PFRL and not mapping.metrics:
+            metrics = {column: f"eval/{column}" for column in others if column in _PFRL_METRICS}
+            self._metrics = {column: self._names.stored(metrics.get(column, column)) for column in others}
         else:
             self._metrics = dict(mapping.metrics) or {column: self._names.stored(column) for column in others}
         self._unmapped = [] if self._curves else [column for column in others if column not in self._metrics]
@@ -332,6 +357,9 @@ class _Table:
 
     def read(self) -> Iterator[Log]:
         logs: dict[str, Log] = {}
+        n_repeated = 0
+        if _SINCE_RESTORE in self._rows.columns and _ITERATION in self._rows.columns:
+            self._rows.rows, n_repeated = self._without_repeated(self._rows.rows)
         for row in self._rows.rows:
             if self._curves:
                 self._add_curves(logs, row)
@@ -355,10 +383,30 @@ class _Table:
                     log.not_kept["columns with the range of a curve"] = 2 * len(self._curves)
             if self._rows.config:
                 log.describe_by_config(self._rows.config)
-            if self._path.name in _TABLES_OF_TRIALS:
+            if n_repeated:
+                log.not_kept["rows of iterations that a restored trial has repeated"] = n_repeated
+            if self._path.name in (_TRIAL_TABLE, _TRIAL_ROWS):
                 log.describe_by_trial(self._path.resolve().parent)
+            if len(logs) == 1:
+                log.describe_by_folder(self._path.parent)
+            metric_files.describe_by_arguments(log, self._path.parent)
             log.sort()
             yield log
+
+    def _without_repeated(self, rows: Iterable[Mapping[str, Any]]) -> tuple[Iterator[Mapping[str, Any]], int]:
+        """The rows of a trial of Ray Tune's: where it was restored and repeats iterations, the later ones."""
+        kept: list[tuple[float, Mapping[str, Any]]] = []
+        n_repeated, last = 0, 0.0
+        for row in rows:
+            at = _parse_or_nan(row.get(_ITERATION))
+            since = _parse_or_nan(row.get(_SINCE_RESTORE))
+            if since <= last:
+                before = len(kept)
+                kept = [(other, earlier) for other, earlier in kept if not other >= at]
+                n_repeated += before - len(kept)
+            last = since if math.isfinite(since) else last
+            kept.append((at, row))
+        return iter([row for _, row in kept]), n_repeated
 
     def _create_log(self, label: str, row: Mapping[str, Any]) -> Log:
         # If another training has replaced the table, at least the values of its first row differ.

@@ -6,8 +6,9 @@ import gzip
 import re
 import struct
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -27,7 +28,11 @@ Words = npt.NDArray[np.uint32]
 Bytes = npt.NDArray[np.uint8]
 
 _HPARAMS_FOLDER = re.compile(r"\d{9,}(\.\d+)?")
-"""Where torch's `add_hparams` writes, below the folder of the training."""
+"""Where torch's `add_hparams` writes by default, below the folder of the training."""
+_HPARAMS = "_hparams_/"
+_SETTINGS = "_hparams_/session_start_info"
+_START = 1
+"""Status of a session log with which a writer purges what has its step or a later one."""
 _TEXT_ENDING = "/text_summary"
 _HEADER = struct.Struct("<QI")
 _CHECKSUM_BYTES = 4
@@ -37,6 +42,8 @@ _POLYNOMIAL = 0x82F63B78
 _MAX_VERIFIED = 4_096
 """Records that are verified together."""
 _MAX_VERIFIED_BYTES = 2**22
+_MAX_AHEAD = 100
+"""Records that are read ahead of a file, to see what it is."""
 _FEW = 16
 """Fewer records of one length are verified one after the other."""
 
@@ -70,7 +77,8 @@ def read(root: Path) -> Iterator[Log]:
     for folder in sorted(folders):
         relative = folder.relative_to(base)
         name = relative.as_posix() if relative.name else folder.resolve().name
-        log = _named(name)
+        log = Log(name, f"tensorboard {name}")
+        log.describe_by_folder(folder if folder.is_dir() else folder.parent)
         log.describe_by_trial(folder)
         reader = _Reader(log, messages, metrics)
         # Those of folders below come last; of the others the name begins with the time.
@@ -82,8 +90,12 @@ def _training_of(
 ) -> tuple[Path, str | None]:
     """The folder of the training that has written to this one, and the metric whose points are in it, if
     `add_scalars` has written them: it creates a folder for each value, and all have the same tag."""
-    if _HPARAMS_FOLDER.fullmatch(folder.name) and folder.parent in with_events:
-        return folder.parent, None
+    if folder.parent in with_events:
+        beside = [other for other in with_events if other.parent == folder.parent]
+        if _HPARAMS_FOLDER.fullmatch(folder.name) or _has_settings_of_parent(
+            folder, beside, with_events, messages
+        ):
+            return folder.parent, None
     above = [parent for parent in folder.parents if parent in with_events]
     tag = _only_tag(with_events[folder], messages) if above else None
     for training in above if tag is not None else ():
@@ -92,6 +104,35 @@ def _training_of(
             if name.startswith(prefix) and name != prefix:
                 return training, f"{tag}/{name.removeprefix(prefix)}"
     return folder, None
+
+
+def _has_settings_of_parent(
+    folder: Path, beside: Sequence[Path], with_events: Mapping[Path, Sequence[Path]], messages: _Messages
+) -> bool:
+    """Whether `add_hparams(run_name=…)` has written to a folder: it has settings and at most one value of
+    each metric, the folder above is a training, and no other folder there has settings, as in a search."""
+
+    def tags(of: Path) -> Counter[str]:
+        return _tags(with_events[of], messages)
+
+    own = tags(folder)
+    return (
+        own[_SETTINGS] > 0
+        and max(own.values()) == 1
+        and any(not tag.startswith(_HPARAMS) for tag in tags(folder.parent))
+        and not any(tags(other)[_SETTINGS] for other in beside if other != folder)
+    )
+
+
+def _tags(files: Iterable[Path], messages: _Messages) -> Counter[str]:
+    """How many values each tag has in the first records of these files; what cannot be read is left out."""
+    n_values: Counter[str] = Counter()
+    for path in files:
+        with suppress(EOFError, messages.damaged, OSError, ValueError):
+            for record in islice(_records(path), _MAX_AHEAD):
+                if record is not None:
+                    n_values.update(value.tag for value in messages.event.FromString(record).summary.value)
+    return n_values
 
 
 def _only_tag(files: Iterable[Path], messages: _Messages) -> str | None:
@@ -208,8 +249,20 @@ class _Reader:
         if self._started_at is None:
             self._started_at = event.wall_time
             log.identity = f"tensorboard {Path(log.name).name} {path.name} {event.wall_time!r}"
+        if event.session_log.status == _START:
+            self._purge(event.step)
         for value in event.summary.value:
             self._value(event, value)
+
+    def _purge(self, step: int) -> None:
+        """Remove the points of this step and later ones, of all metrics, as TensorBoard does when a writer
+        starts again with `purge_step`."""
+        n_purged = 0
+        for column in (*self._log.series.values(), *self._part.values()):
+            column.sort()
+            n_purged += column.cut(step)
+        if n_purged:
+            self._log.not_kept["points that a restart with purge_step has replaced"] += n_purged
 
     def _value(self, event: Any, value: Any) -> None:
         tag = value.tag
@@ -261,12 +314,25 @@ class _Reader:
             self._log.lines.append((event.wall_time, f"{tag}: {text}"))
 
     def _settings(self, content: bytes) -> None:
-        start = self._messages.hparams.FromString(content).session_start_info.hparams
-        settings = {
-            name: getattr(setting, setting.WhichOneof("kind") or "", None) for name, setting in start.items()
-        }
-        if settings:
-            self._log.describe_by_config({name: _whole(value) for name, value in settings.items()})
+        if settings := _settings_of(content, self._messages):
+            self._log.describe_by_config(settings)
+
+
+def settings_of(content: bytes) -> dict[str, Any]:
+    """The hyperparameters of a summary, as `add_hparams` writes it.
+
+    Raises:
+        UnreadableLog: TensorBoard is not installed.
+    """
+    return _settings_of(content, _messages())
+
+
+def _settings_of(content: bytes, messages: _Messages) -> dict[str, Any]:
+    start = messages.hparams.FromString(content).session_start_info.hparams
+    return {
+        name: _whole(getattr(setting, setting.WhichOneof("kind") or "", None))
+        for name, setting in start.items()
+    }
 
 
 def _records(path: Path) -> Iterator[bytes | None]:
@@ -390,16 +456,6 @@ def _checksum(data: bytes) -> bytes:
     for byte in data:
         crc = _INTEGERS[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     return _masked(np.array([crc ^ 0xFFFFFFFF], "<u4")).tobytes()
-
-
-def _named(name: str) -> Log:
-    """A log with the environment, algorithm and seed of its folder's name, if CleanRL has chosen it."""
-    log = Log(name, f"tensorboard {name}")
-    parts = Path(name).name.split("__")
-    if len(parts) >= 3:
-        log.environment, log.algorithm = parts[0], parts[1]
-        log.seed = int(parts[2]) if parts[2].isdecimal() and len(parts[2]) < 10 else None
-    return log
 
 
 def _whole(value: Any) -> Any:

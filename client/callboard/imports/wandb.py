@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from callboard.axes import Axes
 from callboard.imports.log import Log, UnreadableLog
 from callboard.limits import MAX_GROUP, MAX_TAG, MAX_TAGS
 from callboard.names import Names
@@ -30,7 +31,6 @@ _MAX_DEPTH = 20
 _MAX_DIGITS = 300
 """Maximum number of characters of a whole number that is read as an integer: a float can be as large."""
 
-_STEPS = "global_step"
 _OWN = frozenset({"_step", "_runtime", "_timestamp", "_wandb"})
 
 
@@ -58,7 +58,7 @@ def read(root: Path) -> Iterator[Log]:
     if not files:
         raise UnreadableLog(f"{root}: no offline runs (run-*.wandb) in it or below it")
     for path in files:
-        reader = _Reader(path)
+        reader = Reader(path)
         try:
             for content in _records(path):
                 reader.add(Record.FromString(content))
@@ -69,7 +69,7 @@ def read(root: Path) -> Iterator[Log]:
         yield reader.finished()
 
 
-class _Reader:
+class Reader:
     """Reads the records of one run."""
 
     def __init__(self, path: Path) -> None:
@@ -80,6 +80,10 @@ class _Reader:
         self._started_at = 0.0
         self._rows: list[dict[str, Any]] = []
         self._summary: dict[str, Any] = {}
+        self._axes = Axes()
+        self._defined: dict[int, str] = {}
+        """Names of the metrics that the script has defined, by their index from 1."""
+        self._exit_code: int | None = None
 
     def add(self, record: Any) -> None:
         """Read one record."""
@@ -99,6 +103,14 @@ class _Reader:
                 self.log.lines.append((self._started_at, f"notes: {run.notes}"))
         elif kind == "config":
             self._config(record.config)
+        elif kind == "metric":
+            metric = record.metric
+            self._defined[len(self._defined) + 1] = metric.name
+            axis = metric.step_metric or self._defined.get(metric.step_metric_index)
+            if axis:
+                self._axes.define(metric.glob_name or metric.name, axis)
+        elif kind == "exit":
+            self._exit_code = record.exit.exit_code
         elif kind == "summary":
             self._summary |= dict(self._items(record.summary.update))
         elif kind == "history":
@@ -113,17 +125,22 @@ class _Reader:
     def finished(self) -> Log:
         """The log, once all records are read."""
         rows = self._rows
-        counted = any(_is_number(row.get(_STEPS)) for row in rows)
-        if not counted:
+        axis = self._axes.of_whole(rows)
+        self.log.said += self._axes.said
+        if axis is None or axis.unit == "iterations":
             self.log.step_unit = "iterations"
+        if self._exit_code is None:
+            self.log.state, self.log.reason = "stopped", "imported: W&B's file has no end of the run"
+        elif self._exit_code:
+            self.log.state, self.log.reason = "failed", f"imported: exit code {self._exit_code}"
         steps = 0
         for at, row in enumerate(rows):
-            if counted and _is_number(row.get(_STEPS)):
-                steps = int(row[_STEPS])
-            elif not counted:
-                steps = int(row["_step"]) if _is_number(row.get("_step")) else at
-            seconds = row.get("_runtime")
-            wall_time_s = float(seconds or 0.0) if _is_number(seconds) else 0.0
+            counted = row.get("_step" if axis is None else axis.metric)
+            if isinstance(counted, (int, float)) and _is_number(counted):
+                steps = int(counted)
+            elif axis is None:
+                steps = at
+            wall_time_s = self._wall_time_s(row)
             for name, value in _join_typed(row).items():
                 if name not in _OWN:
                     self._value(name, value, steps, wall_time_s)
@@ -133,6 +150,13 @@ class _Reader:
                 self.log.lines.append((self._started_at, f"summary {name}: {value}"))
         self.log.sort()
         return self.log
+
+    def _wall_time_s(self, row: Mapping[str, Any]) -> float:
+        """When a row was logged: `_timestamp`. `_runtime` is when W&B's process has read it, which may be a
+        file of TensorBoard's, every 5 s."""
+        if self._started_at and _is_number(row.get("_timestamp")):
+            return max(0.0, float(row["_timestamp"]) - self._started_at)
+        return float(row["_runtime"]) if _is_number(row.get("_runtime")) else 0.0
 
     def _value(self, name: str, value: Any, steps: int, wall_time_s: float) -> None:
         if isinstance(value, (int, float)) or value in ("NaN", "Infinity", "-Infinity"):

@@ -46,6 +46,19 @@ export const runQuery = (id: string) =>
       unwrap(api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: id } }, signal })),
   });
 
+/** A process of an external run's script, with its packages, its changes and what it printed last. */
+export const processQuery = (id: string, source: string) =>
+  queryOptions({
+    queryKey: keys.runResource(id, 'processes', source),
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET('/api/v1/runs/{run_id}/processes/{source}', {
+          params: { path: { run_id: id, source } },
+          signal,
+        }),
+      ),
+  });
+
 /** The runs with these ids in a single page; unknown ids are left out. */
 export const runsByIdQuery = (ids: readonly string[]) => ({
   ...runsQuery({ id: [...ids], archived: 'all', limit: 100 }),

@@ -20,7 +20,7 @@ export type StudyDraft = components['schemas']['StudyDraft'];
 export type StudyTable = components['schemas']['TableOut'];
 export type StudyCell = components['schemas']['CellOut'];
 export type StudyExtension = components['schemas']['StudyExtension'];
-export type StudyChanges = components['schemas']['StudyChanges'];
+export type StudyChanges = components['schemas']['ExperimentChanges'];
 export type Scale = components['schemas']['ScaleOut']['scale'];
 type StudyFigureOut = components['schemas']['StudyFigureOut'];
 

@@ -14,7 +14,7 @@ export type Sweep = components['schemas']['SweepOut'];
 export type SweepDetail = components['schemas']['SweepDetail'];
 export type Configuration = components['schemas']['ConfigurationOut'];
 export type SweepExtension = components['schemas']['SweepExtension'];
-export type SweepChanges = components['schemas']['SweepChanges'];
+export type SweepChanges = components['schemas']['ExperimentChanges'];
 type SweepSpec = components['schemas']['SweepSpec'];
 type Dimension = components['schemas']['Dimension'];
 

@@ -36,7 +36,7 @@ afterEach(cleanup);
 async function open(search: string) {
   const client = new QueryClient({ defaultOptions: { queries: { retry: false, staleTime: Infinity } } });
   const run = { id: 'R', name: 'a run', state: 'finished', attempt: 1, origin: 'callboard', spec: {} };
-  client.setQueryData(runQuery('R').queryKey, { ...run, attempts: [], warnings: [] } as never);
+  client.setQueryData(runQuery('R').queryKey, { ...run, attempts: [], processes: [], warnings: [] } as never);
   const rootRoute = createRootRoute();
   const shell = createRoute({ getParentRoute: () => rootRoute, id: 'shell' });
   const page = createRoute({

@@ -24,6 +24,7 @@ import { FullDisk, Notice, SilentHost } from '@/features/run/Notice';
 import { ProvenanceTable } from '@/features/run/ProvenanceTable';
 import classes from '@/features/run/run.module.css';
 import { RunHeader } from '@/features/run/RunHeader';
+import { ScriptProcesses } from '@/features/run/ScriptProcesses';
 import { VideosTab } from '@/features/run/VideosTab';
 import { formatScore } from '@/lib/format';
 import { hasEnded, isExternal, stepsOf } from '@/lib/run';
@@ -165,7 +166,11 @@ function LoadedRun({ run }: { run: RunDetail }) {
       </Suspense>
     ),
     system: () => (
-      <MetricCharts run={run} filter={isSystemMetric} below={<ProvenanceTable attempts={run.attempts} />} />
+      <MetricCharts
+        run={run}
+        filter={isSystemMetric}
+        below={isExternal(run) ? <ScriptProcesses run={run} /> : <ProvenanceTable attempts={run.attempts} />}
+      />
     ),
   };
 

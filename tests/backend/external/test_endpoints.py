@@ -160,6 +160,33 @@ def test_agent_steps_that_go_back_are_dropped_and_logged(service: RunningService
     ]
 
 
+def provenance(sequence: int, source: str = SOURCE, **changes: Any) -> dict[str, Any]:
+    """What a process says of itself."""
+    described = {"host": "lab-3", "command": ["train"], "python": "3.11.7"} | changes
+    return {"source": source, "sequence": sequence, "provenance": described, "output": "a" * 50_000}
+
+
+def test_where_processes_came_from_is_bounded(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backend.external.service.MAX_PROCESSES", 2)
+    run = create(service.client)
+    first = SOURCE
+    assert send(service.client, run, "provenance", provenance(1, variables={"RANK": "1"}))["stored"] == 1
+    more = {"source": first, "sequence": 2, "output": "b" * 20_000}
+    for _ in range(2):  # the second time, it is stored already
+        send(service.client, run, "provenance", more)
+    whole = service.client.get(f"/api/v1/runs/{run['id']}/processes/{first}").json()
+    assert (whole["host"], whole["variables"], whole["commit"]) == ("lab-3", {"RANK": "1"}, None)
+    assert whole["output"] == "a" * (65_536 - 20_000) + "b" * 20_000
+    others = [f"{SOURCE[:-1]}{digit}" for digit in "XY"]
+    for source in others:
+        send(service.client, run, "provenance", provenance(1, source))
+    detail = service.client.get(f"/api/v1/runs/{run['id']}").json()
+    assert [process["source"] for process in detail["processes"]] == sorted([first, *others])[1:]
+    assert service.client.get(f"/api/v1/runs/{run['id']}/processes/{'0' * 26}").status_code == 404
+
+
 INVALID_BATCHES: list[tuple[str, Any, str]] = [
     ("points", batch(1, [1.0], metric="loss\n"), "series.0.metric"),
     ("points", batch(1, [1.0], metric=""), "series.0.metric"),
@@ -189,6 +216,9 @@ INVALID_BATCHES: list[tuple[str, Any, str]] = [
             "9999-12-31T23:59:59-12:00",
         )
     ),
+    ("provenance", provenance(1, diff="\u00e9" * 140_000), "provenance.diff"),
+    ("provenance", provenance(1, variables={"HOME": "/"}), "provenance.variables.HOME.[key]"),
+    ("provenance", provenance(1) | {"output": "x" * 70_000}, "output"),
     ("heartbeat", {"state": "queued"}, "state"),
     ("heartbeat", {"reason": "r" * 10_000}, "reason"),
 ]

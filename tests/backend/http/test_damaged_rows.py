@@ -15,6 +15,7 @@ from backend.db import (
     LiveSettings,
     PlaySession,
     RetentionSettings,
+    ScriptProcess,
     StoredSaliency,
 )
 from backend.db.base import new_id
@@ -142,6 +143,8 @@ class Rows:
             )
             for _ in range(2)
         ]
+        ids |= {"source": new_id()}
+        process = ScriptProcess(run_id=run.id, source=ids["source"], provenance={"host": "lab-3"})
         ids |= {"session_id": played[0].id, "branch_id": branches[0].id, "figure_id": "scores"}
         self.ids = ids
         with writing(engine) as session:
@@ -149,6 +152,7 @@ class Rows:
                 [
                     *played,
                     *branches,
+                    process,
                     StoredSaliency(id=new_id(), decision=0, map=saliency, **of_policy),
                     evaluation_row(run.id, 100, 1.0),
                     LiveSettings(
@@ -261,8 +265,8 @@ def test_damaged_specification_is_never_replaced_by_what_is_shown_for_it(rows: R
             f"{DAMAGED}: it can be read, exported and deleted, but nothing else",
         )
         with rows.service.engine.connect() as connection:
-            query = text("SELECT spec FROM experiments WHERE id = :id")
-            assert connection.execute(query, {"id": row_id}).scalar_one() == damage
+            stored = connection.execute(text("SELECT spec FROM experiments WHERE id = :id"), {"id": row_id})
+            assert stored.scalar_one() == damage
 
 
 def test_damaged_host_loses_what_is_damaged_only(rows: Rows) -> None:

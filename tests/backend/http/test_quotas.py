@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from fastapi.routing import serialize_response
-from sqlalchemy import text
 
 from backend.db import keyset
 from backend.experiments.experiments import sweep as sweeps
@@ -22,7 +21,6 @@ from backend.runs.runs.external_spec import MAX_CONFIG_BYTES, MAX_IMPORT_OPTIONS
 from backend.specs.run import parse_run_spec
 from tests.support import external
 from tests.support.artifacts import make_episode
-from tests.support.routes import addresses
 from tests.support.rows import CARTPOLE, add_host, external_request, make_checkpoint, make_run
 from tests.support.service import RunningService
 from tests.support.start_sets import add_game
@@ -280,25 +278,3 @@ def test_page_of_runs_has_a_bounded_size(service: RunningService, monkeypatch: p
         assert all(run["spec"] == {} for run in items)
     asked = service.client.get("/api/v1/runs", params={"spec": True, "limit": 1}).json()
     assert asked["items"][0]["spec"]["config"]["lr"] == 0.001
-
-
-def test_damaged_rows_break_no_list(sqlite_service: RunningService) -> None:
-    runs_ = [make_run(sqlite_service.engine) for _ in range(4)]
-    with sqlite_service.engine.begin() as connection:
-        for run, change in zip(
-            runs_[1:],
-            ("spec = '[]'", "state = 'nonsense'", "spec = json_remove(spec, '$.stop')"),
-            strict=True,
-        ):
-            connection.execute(text(f"UPDATE runs SET {change} WHERE id = :id"), {"id": run.id})
-    listed = sqlite_service.client.get("/api/v1/runs").json()["items"]
-    assert [run["state"] for run in listed].count("failed") == 1
-    assert [run["state_reason"] for run in listed].count("its row in the database is damaged") == 3
-    by = ("seed", "state", "algorithm", "config.learning_rate")
-    for path in (*(f"/api/v1/comparisons/groups?by={name}" for name in by), "/api/v1/runs?spec=true"):
-        answer = sqlite_service.client.get(path)
-        assert answer.status_code == 200, (path, answer.text)
-    for method, path in addresses(sqlite_service, runs_[0].id):
-        if method == "GET" and not path.endswith("/events"):
-            answer = sqlite_service.client.get(path)
-            assert answer.status_code < 500, (path, answer.text)

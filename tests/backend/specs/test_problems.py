@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from backend.experiments.specs.sweep import SweepSpec
 from backend.specs.problems import explain_in, problems_of, quoted, similar_ids, unknown_fields
-from backend.specs.sweep import SweepSpec
 
 
 class _Example(BaseModel):

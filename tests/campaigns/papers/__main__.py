@@ -29,7 +29,7 @@ import httpx
 from backend import __version__
 from backend.experiments.definitions import DEFINITIONS, study_of
 from backend.experiments.experiments import study as studies
-from backend.specs.study import Scale
+from backend.experiments.specs.study import Scale
 from tests.support.installation import Installation
 
 _NAMES = {

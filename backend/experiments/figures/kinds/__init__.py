@@ -5,7 +5,7 @@ from pkgutil import iter_modules
 from typing import Any, get_args
 
 from backend.experiments.figures.kind import Kind
-from backend.specs.study import FigureKind
+from backend.experiments.specs.study import FigureKind
 
 
 def _find_kinds() -> dict[str, Kind[Any]]:
@@ -17,7 +17,9 @@ def _find_kinds() -> dict[str, Kind[Any]]:
     known = get_args(FigureKind)
     if declared.keys() != set(known):
         differing = ", ".join(sorted(declared.keys() ^ set(known)))
-        raise ValueError(f"in `FigureKind` of backend.specs.study or in {__name__}, not in both: {differing}")
+        raise ValueError(
+            f"in `FigureKind` of backend.experiments.specs.study or in {__name__}, not in both: {differing}"
+        )
     return {name: declared[name] for name in known}
 
 

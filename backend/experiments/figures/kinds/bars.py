@@ -15,13 +15,13 @@ from sqlalchemy.orm import Session
 
 from backend.analysis.figures.bars import Bar, bars_figure
 from backend.analysis.figures.panels import Frame
-from backend.analysis.metrics.catalogue import describe
+from backend.analysis.metrics.catalogue import FRAMES, describe
 from backend.experiments.cells import repository
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import in_tables
+from backend.experiments.specs.study import Arm, StudyFigure, StudySpec
 from backend.runs.runs.fields import setting_title
-from backend.specs.study import Arm, StudyFigure, StudySpec
 from backend.statistics.cells import CellKey
 
 
@@ -53,7 +53,10 @@ def load_means(session: Session, runs: FigureRuns) -> MetricMeans:
     values = repository.metric_means_of_runs(session, run_ids, list(metrics))
     means_of: dict[CellKey, list[dict[str, float]]] = defaultdict(list)
     for row in rows:
-        means_of[runs.spec.arms[row.arm].label, row.environment].append(values.get(row.run_id or "", {}))
+        means = values.get(row.run_id or "", {})
+        if FRAMES in metrics and row.frames:
+            means = {**means, FRAMES: float(row.frames)}
+        means_of[runs.spec.arms[row.arm].label, row.environment].append(means)
     bars: list[Bar] = []
     label_of: dict[tuple[str, str], str] = {}
     for environment in runs.spec.environments:

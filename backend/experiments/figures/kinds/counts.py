@@ -17,7 +17,7 @@ from backend.db import Series
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import in_tables
-from backend.specs.study import StudyFigure, StudySpec
+from backend.experiments.specs.study import StudyFigure, StudySpec
 
 Line = tuple[str, str, Array, Array]
 """A metric, its title, times and values."""

@@ -27,7 +27,7 @@ from backend.experiments.figures.words import (
     time_title,
     time_unit,
 )
-from backend.specs.study import MAX_CURVES, StudyFigure, StudySpec
+from backend.experiments.specs.study import MAX_CURVES, StudyFigure, StudySpec
 from backend.statistics.cells import CellKey, Reduction, runs_in
 
 MAX_RUNS_PER_CURVE = 20

@@ -9,7 +9,7 @@ from backend.analysis.figures.profiles import profile_figure
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.reducers import TARGETS, references_of
 from backend.experiments.figures.runs import FigureRuns
-from backend.specs.study import StudyFigure, StudySpec
+from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.statistics.members import last_score
 from backend.statistics.profiles import TARGET, Profiles, profiles
 from backend.statistics.reducers import normalise

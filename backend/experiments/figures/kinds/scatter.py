@@ -13,8 +13,8 @@ from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.reducers import count_runs, reduce_runs
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import in_tables, scores_of_runs
+from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.runs.runs.fields import setting_title
-from backend.specs.study import StudyFigure, StudySpec
 from backend.statistics.members import last_score
 
 

@@ -11,7 +11,7 @@ from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import count_runs, reduce_runs
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import highest_and_lowest, left_out_curves, scores_of_runs
-from backend.specs.study import MAX_CURVES
+from backend.experiments.specs.study import MAX_CURVES
 from backend.statistics.members import last_score
 
 

@@ -1,6 +1,11 @@
-"""`speedups`: how much faster each arm is than the first one of its algorithm."""
+"""`speedups`: how much faster each arm is than the first one of its algorithm.
+
+With `ratio_to`, an arm whose label is `method, variant`, each arm is compared with that method's of its own
+variant: GA3C's with A3C's of the same network.
+"""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +15,7 @@ from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import reducer_of, with_reference
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.tables import Column, Table, TableCell, TableRow
-from backend.specs.study import ReductionRule
+from backend.experiments.specs.study import ReductionRule
 from backend.statistics.cells import Cell, Reduction
 from backend.statistics.reducers import RatioTo
 
@@ -26,9 +31,7 @@ def _draw(runs: FigureRuns, loaded: None, frame: Frame) -> StudyDrawing:
     with_score, planned_with_score, scores = with_reference(runs)
     plain_rule = rule.model_copy(update={"ratio_to": None})
     plain = reducer_of(plain_rule, runs.protocols, scores, runs.setting)
-    by_algorithm: dict[str, list[str]] = defaultdict(list)
-    for arm in runs.arms:
-        by_algorithm[arm.algorithm].append(arm.label)
+    groups = list(_groups(runs))
     columns = [
         Column("Method", "", "name"),
         *(Column(title, "speed-up", "ours", unit="×") for title in runs.panels),
@@ -36,14 +39,15 @@ def _draw(runs: FigureRuns, loaded: None, frame: Frame) -> StudyDrawing:
     ]
     rows, sentences, n_in, n_planned = [], [], 0, 0
     caption = ""
-    for labels in by_algorithm.values():
+    for labels in groups:
         members = [member for member in with_score if member.arm in labels]
         planned = {key: n for key, n in planned_with_score.items() if key[0] in labels}
         reducer = RatioTo(labels[0], plain, inverse=_is_of_times(rule))
         reduction = reducer.reduce(members, planned)
         n_in += sum(cell.n for cell in reduction.cells)
         n_planned += sum(cell.planned for cell in reduction.cells)
-        prefix = replace(reducer, arm="the first of its kind").prefix
+        base = f"{_method(rule.ratio_to)} of its variant" if rule.ratio_to else "the first of its kind"
+        prefix = replace(reducer, arm=base).prefix
         caption = caption or f"{prefix}{reduction.rule.removeprefix(reducer.prefix)}"
         common, means = mean_speedups(reduction)
         rows += [_row(runs, reduction, label, means.get(label)) for label in labels]
@@ -53,6 +57,21 @@ def _draw(runs: FigureRuns, loaded: None, frame: Frame) -> StudyDrawing:
     caption = f"{caption}; {n_in} of {n_planned} runs are in"
     table = Table(columns, rows, [])
     return StudyDrawing(runs.figure, None, table, caption, " ".join(sentences), n_in, n_planned)
+
+
+def _groups(runs: FigureRuns) -> Iterator[list[str]]:
+    """Labels of the arms that are compared with each other, the one that is compared with first."""
+    base = runs.figure.reduction.ratio_to
+    by_key: dict[str, list[str]] = defaultdict(list)
+    for arm in runs.arms:
+        by_key[arm.algorithm if base is None else arm.label.partition(", ")[2]].append(arm.label)
+    for labels in by_key.values():
+        yield labels if base is None else sorted(labels, key=lambda label: _method(label) != _method(base))
+
+
+def _method(label: str) -> str:
+    """The part of an arm's label before its variant."""
+    return label.partition(", ")[0]
 
 
 def _is_of_times(rule: ReductionRule) -> bool:

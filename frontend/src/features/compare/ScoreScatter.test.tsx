@@ -32,6 +32,7 @@ const run = (id: string, rate: number | null, score: number | null): Run =>
     spec: { config: { learning_rate: rate } },
     score,
     best_return: 5,
+    departures: {},
   }) as unknown as Run;
 
 beforeEach(() => {
@@ -129,7 +130,7 @@ it('requests the styles of groups where the page draws groups', async () => {
 
 it('draws first the setting that explains most, and none of bookkeeping', () => {
   const scored = (config: object, score: number): Run =>
-    ({ spec: { config, seed: score }, score, best_return: null }) as unknown as Run;
+    ({ spec: { config, seed: score }, score, best_return: null, departures: {} }) as unknown as Run;
   const runs = [1, 2, 3, 4, 5, 6, 7, 8].map((n) =>
     scored({ beta: n % 2, n_e: n > 4 ? 8 : 4, evaluation_episodes: n > 4 ? 1 : 2 }, n > 4 ? 100 + n : n),
   );

@@ -63,10 +63,14 @@ export function notDrawn(runs: readonly Run[], score: Score, figure: Figure): st
   const n = dots?.x?.length ?? 0;
   if (n >= runs.length) return undefined;
   const scoreless = runs.filter((run) => run[score] === null).length;
-  const unset = runs.length - n - scoreless;
+  const early = score === 'score' ? runs.filter((run) => run.score_is_early).length : 0;
+  const changed = runs.filter((run) => Object.keys(run.departures).length > 0).length;
+  const unset = runs.length - n - scoreless - early;
+  const orChanged = changed > 0 ? ', or with one that changed during training' : '';
   const reasons = [
     ...(scoreless > 0 ? [`${formatInteger(scoreless)} without a score yet`] : []),
-    ...(unset > 0 ? [`${formatInteger(unset)} without a value of this hyperparameter`] : []),
+    ...(early > 0 ? [`${formatInteger(early)} with an early score`] : []),
+    ...(unset > 0 ? [`${formatInteger(unset)} without a value of this hyperparameter${orChanged}`] : []),
   ];
   return `${formatInteger(n)} of ${plural(runs.length, 'run')} drawn: ${reasons.join(', ')}.`;
 }

@@ -171,6 +171,14 @@ const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => co
 /** A group's runs without those in whose place another one counts. */
 const samplesOf = ({ runs }: GroupStatistics) => runs.filter(({ left_out }) => left_out !== 'repeated');
 
+function AddRuns({ ids, onAdd }: { ids: readonly string[]; onAdd: (ids: readonly string[]) => void }) {
+  return (
+    <Button size="compact-xs" variant="default" onClick={() => onAdd(ids)}>
+      {ids.length > 1 ? 'Add them' : 'Add it'}
+    </Button>
+  );
+}
+
 /** What runs are not counted, and who sets the length. */
 function Notes({
   comparison: { groups, lengths },
@@ -182,6 +190,9 @@ function Notes({
   onRuns: Props['onRuns'];
 }) {
   const ids = runs.map(({ id }) => id);
+  const add = (others: readonly string[]): void => onRuns([...ids, ...others]);
+  const chosen = groups.filter(({ are_best }) => are_best);
+  const further = groups.flatMap(({ others, are_best }) => (are_best ? [] : others));
   const counts = Map.groupBy(
     groups.flatMap(({ runs: own }) => own),
     ({ left_out }) => left_out,
@@ -223,17 +234,20 @@ function Notes({
             </Button>
           </p>
         ))}
-      {groups
-        .filter(({ others }) => others.length > 0)
-        .map(({ id, name, runs: own, others, are_best }) => (
-          <p key={id} className={are_best ? 'row wrap' : 'row wrap muted'} role="note">
-            {own.length} of {plural(own.length + others.length, 'run')} of {name} are compared
-            {are_best ? ', and they have its highest scores: a verdict takes them for a sample.' : '.'}
-            <Button size="compact-xs" variant="default" onClick={() => onRuns([...ids, ...others])}>
-              Add the others
-            </Button>
-          </p>
-        ))}
+      {chosen.map(({ id, name, runs: own, others }) => (
+        <p key={id} className="row wrap" role="note">
+          {own.length} of {plural(own.length + others.length, 'run')} of {name} are here, those with the
+          highest scores: a verdict takes them for a sample.
+          <AddRuns ids={others} onAdd={add} />
+        </p>
+      ))}
+      {further.length > 0 && (
+        <p className="row wrap muted" role="note">
+          {plural(further.length, 'further run')} of these configs {further.length > 1 ? 'are' : 'is'} not
+          compared.
+          <AddRuns ids={further} onAdd={add} />
+        </p>
+      )}
     </>
   );
 }

@@ -82,7 +82,9 @@ const run = (changes: Partial<RunDetail>): RunDetail =>
     queue: 'cpu',
     priority: 0,
     attempts: [],
+    processes: [],
     agent_steps: 0,
+    starved_pct: null,
     ...changes,
   }) as RunDetail;
 
@@ -148,4 +150,9 @@ it('a starting run shows its phase, and that it was restarted', async () => {
   expect(text()).toContain('Restarted once. Attempt 1 on a ended just now: engine killed (SIGKILL');
   expect(text()).toContain('Resumed from agent step 1,000.');
   expect(screen.getByRole('link', { name: 'Log' })).toBeTruthy();
+});
+
+it('a run that waited for a core says so', async () => {
+  await show(run({ state: 'finished', starved_pct: 12.4 }));
+  expect(text()).toContain('this run had 12 % of the processor time that it could use');
 });

@@ -16,7 +16,7 @@ const Printed = lazy(() => import('./Printed'));
 
 const LONG_START_S = 20;
 
-/** Why a run waits, how far its start is, how it failed, and whether it was restarted. */
+/** Why a run waits, how far its start is, how it failed, whether it was restarted and had a core. */
 export function Notice({ run }: { run: RunDetail }) {
   return (
     <>
@@ -25,6 +25,7 @@ export function Notice({ run }: { run: RunDetail }) {
       {run.state === 'lost' && (isExternal(run) ? <Silent run={run} /> : <Lost run={run} />)}
       {run.state === 'failed' && <Failed run={run} />}
       {!hasEnded(run.state) && <Restarted run={run} />}
+      {run.starved_pct != null && <Starved pct={run.starved_pct} />}
     </>
   );
 }
@@ -94,6 +95,19 @@ function Failed({ run }: { run: RunDetail }) {
         )}
       </div>
     </div>
+  );
+}
+
+/** A run that waited longer for a core than it had one. */
+function Starved({ pct }: { pct: number }) {
+  return (
+    <p className={classes.notice} data-kind="lost">
+      <IconClock size={16} aria-hidden="true" />
+      <span>
+        Other programs kept the cores busy: this run had <span className="num">{Math.round(pct)} %</span> of
+        the processor time that it could use. Its times and rates say little.
+      </span>
+    </p>
   );
 }
 

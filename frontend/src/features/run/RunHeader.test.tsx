@@ -27,6 +27,7 @@ const RUN = {
   episodes: 9,
   attempt: 1,
   attempts: [],
+  processes: [],
   children: [],
   spec: { stop: { agent_steps: 2000 } },
   tags: [],

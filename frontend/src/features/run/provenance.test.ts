@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { differs, provenanceRows, type Attempt } from './provenance';
+import { differs, processFacts, provenanceRows, type Attempt } from './provenance';
 
 const provenance: NonNullable<Attempt['provenance']> = {
   version: '0.2.0',
@@ -48,4 +48,25 @@ describe('provenanceRows', () => {
 it('marks values that differ from the attempt before', () => {
   const seen = [undefined, 'a', 'a', 'b'];
   expect(seen.map((_, k) => differs(seen, k))).toEqual([false, false, false, true]);
+});
+
+it('names what is known of the process of a script', () => {
+  const process = {
+    source: '01JD3QZ6W9K0Y5T8H2V4B7N1XC',
+    host: 'lab-3',
+    command: ['python', 'train.py', '--token=***'],
+    python: '3.11.9',
+    commit: null,
+    dirty: null,
+    variables: { RANK: '3' },
+  };
+  expect(processFacts(process).map(({ title, value }) => `${title}: ${value}`)).toEqual([
+    'Host: lab-3',
+    'Command: python train.py --token=***',
+    'Python: 3.11.9',
+    'Commit: not from a checkout',
+    'RANK: 3',
+  ]);
+  const unknown = { ...process, host: '', command: [], python: '', variables: {} };
+  expect(processFacts(unknown)).toEqual([]);
 });

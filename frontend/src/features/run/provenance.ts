@@ -12,7 +12,7 @@ export type ProvenanceRow = {
 
 const COMMIT_LENGTH = 12;
 
-function commitText({ commit, dirty }: NonNullable<Attempt['provenance']>): string {
+function commitText({ commit, dirty }: { commit: string | null; dirty: boolean | null }): string {
   if (commit === null) return 'not from a checkout';
   return commit.slice(0, COMMIT_LENGTH) + (dirty ? ', with uncommitted changes' : '');
 }
@@ -44,6 +44,20 @@ export function provenanceRows(attempts: readonly Attempt[]): ProvenanceRow[] {
     ...[...packages].map((name) => row(name, (known) => known.packages[name])),
     row('Command', ({ command }) => command.join(' ')),
   ].filter(({ values }) => values.some((value) => value !== undefined));
+}
+
+export type Process = RunDetail['processes'][number];
+
+/** What is known of a script's process, in a few words each. */
+export function processFacts({ host, command, python, commit, dirty, variables }: Process) {
+  const facts = [
+    ['Host', host],
+    ['Command', command.join(' ')],
+    ['Python', python],
+    ['Commit', host && commitText({ commit, dirty })],
+    ...Object.entries(variables),
+  ];
+  return facts.flatMap(([title = '', value]) => (value ? [{ title, value }] : []));
 }
 
 /** Whether a value differs from that of the attempt before. */

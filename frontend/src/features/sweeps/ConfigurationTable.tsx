@@ -89,7 +89,7 @@ type RowProps = {
 };
 
 const Row = memo(function Row({ configuration, standing, settings, from, to }: RowProps) {
-  const { number, eliminated, n, iqm, median, runs } = configuration;
+  const { number, eliminated, n, n_broken_off, iqm, median, runs } = configuration;
   return (
     <tr className={classes.configuration} data-standing={standing}>
       <td className="right num">{number}</td>
@@ -103,6 +103,7 @@ const Row = memo(function Row({ configuration, standing, settings, from, to }: R
       ))}
       <td className="right num nowrap" title={`${n} with a score, of ${runs.length} started`}>
         {n === runs.length ? n : `${n} of ${runs.length}`}
+        {n_broken_off > 0 && <div className="muted">{n_broken_off} broke off</div>}
       </td>
       <td className="right num">{formatScore(iqm)}</td>
       <td className="num nowrap">{formatEstimate(median, formatScore)}</td>

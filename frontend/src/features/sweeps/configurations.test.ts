@@ -74,3 +74,17 @@ it('actionsOf a sweep follow from its state', () => {
   expect(ids({ state: 'finished', ...failed(low) })).toEqual(['delete']);
   expect(ids({ state: 'stopped' })).toEqual(['retry', 'delete']);
 });
+
+it('sorts configurations with seeds that broke off last by score', () => {
+  const sweep = testSweep([
+    testConfiguration(0, 0.1, [9, null], { n_broken_off: 1 }),
+    testConfiguration(1, 0.2, [5, 5]),
+    testConfiguration(2, 0.3, [7, 7]),
+  ]);
+  for (const [sort, numbers] of [
+    ['-iqm', [2, 1, 0]],
+    ['median', [1, 2, 0]],
+    ['number', [0, 1, 2]],
+  ] as const)
+    expect(sorted(sweep, sort).map(({ number }) => number)).toEqual(numbers);
+});

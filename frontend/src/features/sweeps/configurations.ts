@@ -52,6 +52,9 @@ function compare(a: number | string, b: number | string): number {
   return String(a).localeCompare(String(b), 'en', { numeric: true });
 }
 
+/** By these, configurations with seeds that broke off come last: their scores are those of the survivors. */
+const SCORES: ReadonlySet<string> = new Set(['iqm', 'median', 'scores']);
+
 /** The configurations by a column, descending if it begins with `-`; those without a value come last. */
 export function sorted(sweep: SweepDetail, sort: string): Configuration[] {
   const column = sort.replace(/^-/, '');
@@ -61,7 +64,8 @@ export function sorted(sweep: SweepDetail, sort: string): Configuration[] {
   );
   return sweep.configurations.toSorted((first, other) => {
     const [a, b] = [values.get(first) ?? null, values.get(other) ?? null];
-    if (a !== null && b !== null) return sign * compare(a, b) || first.number - other.number;
+    const below = SCORES.has(column) ? Number(first.n_broken_off > 0) - Number(other.n_broken_off > 0) : 0;
+    if (a !== null && b !== null) return below || sign * compare(a, b) || first.number - other.number;
     return Number(a === null) - Number(b === null) || first.number - other.number;
   });
 }

@@ -451,6 +451,10 @@ def test_early_score_is_no_sample(client: Client, engine: Engine) -> None:
     end_in(engine, runs[0], RunState.RUNNING, early_agent_steps=500)
     (group,) = client.get(COMPARISONS, params={"run": runs}).json()["groups"]
     assert group["n"] == 2
+    short = make_scored_run(engine, [1.0] * 9, seed=4)
+    end_in(engine, short, RunState.RUNNING, early_agent_steps=90)
+    (with_short,) = client.get(COMPARISONS, params={"run": [*runs, short]}).json()["groups"]
+    assert (with_short["at_agent_steps"], with_short["runs"][3]["left_out"]) == (500, "early")
     assert [run["left_out"] for run in group["runs"]] == ["early", None, None]
     end_in(engine, runs[0], RunState.RUNNING, early_agent_steps=400)
     assert client.get(COMPARISONS, params={"run": runs}).json()["groups"][0]["n"] == 3

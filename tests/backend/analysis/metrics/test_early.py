@@ -40,5 +40,13 @@ def test_score_is_early_while_most_steps_are_those_of_running_episodes(engine: E
     assert early == fork_at + 5_120, "each environment has done a long episode"
 
 
+def test_script_that_logs_one_environment_of_many_has_a_score(engine: Engine) -> None:
+    run_id = make_run(engine).id
+    with writing(engine) as session:
+        session.get_one(Run, run_id).origin = "external"
+    assert add(engine, run_id, [200.0] * 20, 32 * 4_000) == 32 * 4_000
+    assert add(engine, run_id, [200.0] * 80, 32 * 20_000) == 32 * 4_000
+
+
 def test_without_lengths_of_episodes_no_score_is_early(engine: Engine) -> None:
     assert add(engine, make_run(engine).id, [], 5_000) == 0

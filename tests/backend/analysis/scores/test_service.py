@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete
+from sqlalchemy import Engine, delete, select
 
 from backend.access.auth import repository as auth
 from backend.analysis.scores import service
@@ -149,3 +149,21 @@ def test_table_is_built_once_until_something_changes_and_few_are_kept(engine: En
     assert kept(engine, service.KEPT_TABLES + 1) is not others[-1]
     assert kept(engine) is first
     assert kept(engine, 2) is not others[0], "the table of the oldest request was dropped"
+
+
+def test_best_configuration_is_one_whose_runs_have_all_finished(engine: Engine) -> None:
+    for seed in range(2):
+        scored(engine, 5.0, seed)
+    scored(engine, 9.0, 0, config={"beta": 0.1})
+    make_run(engine, RunState.FAILED, seed=1, **PONG, config={"beta": 0.1})
+
+    def score() -> float | None:
+        (row,) = [row for row in kept(engine).scores.rows if row.environment == "ALE/Pong-v5"]
+        return next(cell.value for cell in row.cells if cell is not None and cell.runs)
+
+    assert score() == 5.0
+    with writing(engine) as session:
+        for run in session.scalars(select(Run).where(Run.state == RunState.FAILED)):
+            run.archived = True
+            runs.touch(session, run)
+    assert score() == 9.0

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.experiments.cells.planning import Limits, Member, Plan, plan
+from backend.experiments.specs.sweep import SweepSpec
 from backend.specs.states import RunState
-from backend.specs.sweep import SweepSpec
 
 
 def spec(**changes: Any) -> SweepSpec:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from backend.experiments.cells.sampling import configurations
+from backend.experiments.specs.sweep import SweepSpec
 from backend.runs.runs.grid import merge_settings
-from backend.specs.sweep import SweepSpec
 
 
 def spec(space: dict[str, Any], **changes: Any) -> SweepSpec:

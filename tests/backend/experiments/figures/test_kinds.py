@@ -8,7 +8,7 @@ from backend.experiments.definitions import ITEMS
 from backend.experiments.figures import kinds
 from backend.experiments.figures.kind import Kind, Shape
 from backend.experiments.figures.kinds import KINDS
-from backend.specs.study import FigureKind
+from backend.experiments.specs.study import FigureKind
 
 ROOT = Path(__file__).parents[4]
 

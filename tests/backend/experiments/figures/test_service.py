@@ -6,8 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import ExperimentCell
-from backend.db.engine import reading
+from backend.db.engine import reading, writing
+from backend.specs.events import PointsEvent
+from backend.specs.host_load import CPU_GRANTED
 from tests.backend.experiments.figures.finished import STUDIES, figure, finish, started
 from tests.support.rows import add_attempt, make_run
 from tests.support.service import RunningService
@@ -37,6 +40,27 @@ def test_captions_of_figures_over_time_count_runs_that_trained_beside_others(ser
         "; 12 of 12 runs are in; 3 of 12 finished runs trained beside others on their host"
     )
     assert captions[1].endswith("; 12 of 12 runs are in")
+
+
+def test_starved_runs_are_counted_in_captions_and_marked_on_their_pages(
+    sqlite_service: RunningService,
+) -> None:
+    study = started(sqlite_service.client, {"kind": "curves"})
+    finish(sqlite_service, study)
+    with writing(sqlite_service.engine) as session:
+        cells = session.scalars(select(ExperimentCell).order_by(ExperimentCell.number)).all()
+        run_ids = [cell.run_id or "" for cell in cells]
+        for run_id, values in zip(run_ids, ([10.0, 60.0], [90.0, 95.0]), strict=False):
+            points = PointsEvent(
+                metric=CPU_GRANTED, source="", agent_steps=[1, 2], frames=[1, 2], wall_time_s=[1.0, 2.0],
+                episodes=[0, 0], value=values,
+            )  # fmt: skip
+            metrics.append(session, run_id, 1, 1, [points])
+    caption = figure(sqlite_service.client, study)["caption"]
+    words = "1 of 12 finished runs had less than half of the processor time that they could use"
+    assert caption.endswith(f"; {words}")
+    shown = [sqlite_service.client.get(f"/api/v1/runs/{run_id}").json() for run_id in run_ids[:3]]
+    assert [run["starved_pct"] for run in shown] == [35.0, None, None]
 
 
 def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: RunningService) -> None:

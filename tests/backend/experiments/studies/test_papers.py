@@ -14,9 +14,9 @@ from sqlalchemy import select
 from backend.analysis.metrics import repository as metrics
 from backend.db import Experiment, ExperimentCell, Run
 from backend.db.engine import writing
-from backend.db.experiment import study_spec
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.definitions import DEFINITIONS
+from backend.experiments.experiments.stored import study_spec
 from backend.experiments.experiments.study import run_spec_of
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState

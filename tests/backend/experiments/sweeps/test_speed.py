@@ -11,8 +11,8 @@ from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.experiments import service as experiments
+from backend.experiments.specs.sweep import SweepSpec
 from backend.specs.run import parse_run_spec
-from backend.specs.sweep import SweepSpec
 from tests.support.rows import CARTPOLE
 from tests.support.service import RunningService
 

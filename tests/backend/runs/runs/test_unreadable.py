@@ -62,6 +62,8 @@ def test_run_that_cannot_be_read_is_listed_with_the_reason_and_refuses_all_but_i
         items = {item["id"]: item for item in client.get(f"/api/v1/{path}").json()["items"]}
         assert items[run.id]["state_reason"] == reason
         assert items[other.id]["state_reason"] == "created"
+    for by in ("seed", "state", "algorithm", "config.learning_rate"):
+        assert client.get(f"/api/v1/comparisons/groups?by={by}").status_code == 200
     answers = {}
     for method, path in addresses(sqlite_service, run.id, **ids):
         operation = path.rpartition("/")[2]

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from backend.specs.events import PointsEvent, StartedEvent
+from backend.specs.host_load import CPU_GRANTED
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
 from tests.support.waiting import PATIENCE_S
@@ -52,6 +53,25 @@ def test_usage_includes_child_processes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_usage_is_sampled_at_most_every_interval() -> None:
     assert Usage().sample() == {}
+
+
+def test_granted_processor_time_is_that_of_all_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage, "PROC", tmp_path)
+    monkeypatch.setattr(usage, "INTERVAL_S", 0.0)
+    assert CPU_GRANTED not in Usage().sample()  # a kernel without schedstat
+
+    def write(thread: int, on_core_s: float, waiting_s: float) -> None:
+        task = tmp_path / str(os.getpid()) / "task" / str(thread)
+        task.mkdir(parents=True, exist_ok=True)
+        (task / "schedstat").write_text(f"{on_core_s * 1e9:.0f} {waiting_s * 1e9:.0f} 7\n")
+
+    write(1, 5, 1)
+    measured = Usage()
+    write(1, 6, 3)
+    write(2, 1, 4)  # has started since
+    assert measured.sample()[CPU_GRANTED] == pytest.approx(100 * 2 / 8)
 
 
 def test_gpu_of_cuda_device_is_found_by_uuid(monkeypatch: pytest.MonkeyPatch) -> None:

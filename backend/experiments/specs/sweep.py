@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from backend.specs.fields import Strict
+from backend.specs.run import SECTIONS
 from backend.specs.run_fields import BLANK, MAX_SEEDS, GivenName, Notes, Seed
 
 MAX_CONFIGURATIONS = 1_000
@@ -15,12 +16,6 @@ MAX_DIMENSIONS = 20
 _MAX_BOUND = 2.0**53
 """Maximum bound of a range: integers up to it are exact."""
 MAX_CONCURRENCY = 100
-
-SECTIONS = ("config", "environment_config", "stop")
-"""Parts of a run's request whose fields can vary."""
-
-ExperimentKind = Literal["sweep", "study"]
-ExperimentState = Literal["running", "finished", "stopped"]
 
 Distribution = Literal["uniform", "log_uniform", "integer", "log_integer"]
 

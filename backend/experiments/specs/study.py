@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from backend.experiments.specs.sweep import MAX_CONCURRENCY, MAX_DIMENSIONS, MAX_RUNS, Budget, Dimension
 from backend.specs.fields import SLUG, Strict, Text
 from backend.specs.protocols import StartsChoice
+from backend.specs.run import SECTIONS
 from backend.specs.run_fields import BLANK, MAX_SEED, GivenName, Notes, Seed
-from backend.specs.sweep import MAX_CONCURRENCY, MAX_DIMENSIONS, MAX_RUNS, SECTIONS, Budget, Dimension
 
 MAX_ARMS = 100
 MAX_ENVIRONMENTS = 100

@@ -19,7 +19,7 @@ from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environ
 from tests.support import custom_environment
 from tests.support.rows import add_host, make_run
 from tests.support.waiting import PATIENCE_S, until
-from tests.workers.support import claim, run_row
+from tests.workers.support import claim, engines_of, run_row
 from workers import engine_server
 from workers.engine_process import EngineProcess, memory_bytes
 from workers.engine_server import EngineServer
@@ -102,7 +102,7 @@ def test_environment_whose_module_does_what_none_should(
         assert (row.state, row.state_reason.count("libodd.so is missing")) == ("failed", 1)
     else:
         assert row.state == "finished", row.error
-    until(lambda: not psutil.Process().children(recursive=True))
+    until(lambda: not engines_of(context.settings.runs_dir))
 
 
 def test_engine_waits_for_a_server_that_starts(

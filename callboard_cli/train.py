@@ -74,7 +74,7 @@ def _description(environment: str) -> dict[str, Any]:
         listed = ", ".join(entries) or "no environment"
         raise fail(f"environment: {environment}: not in {file}; it has {listed}")
     if (reason := refused_environments(file).get(environment)) is not None:
-        raise fail(f"environment: {environment}: {reason}")
+        raise fail(f"environment: {environment}: {reason.removeprefix(f'{environment}: ')}")
     return entries[environment].describe().model_dump(mode="json")
 
 
@@ -350,9 +350,12 @@ def evaluate(
             "mean_return": result.mean_return,
             "returns": result.returns,
             "lengths_frames": result.lengths_frames,
+            "n_cut": result.n_cut,
             "seeds": result.seeds,
         }
         typer.echo(json.dumps(report))
     else:
         played = f"{episodes} {result.protocol} episode{'' if episodes == 1 else 's'}"
-        sys.stdout.write(f"{score_text(result.mean_return)} mean return of {played} ({name})\n")
+        sys.stdout.write(
+            f"{score_text(result.mean_return)} mean return of {played} ({name}){result.cut_note}\n"
+        )

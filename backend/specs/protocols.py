@@ -242,18 +242,21 @@ def environment_settings(name: str | None) -> dict[str, Any]:
     return {} if known is None else known.environment_settings
 
 
-def at_limit(name: str, lengths_frames: Sequence[int]) -> tuple[int | None, int | None]:
+def at_limit(
+    name: str, lengths_frames: Sequence[int], cut_frames: int | None = None
+) -> tuple[int | None, int | None]:
     """The frames after which a protocol ends an episode, and how many of these episodes it has ended.
 
     Args:
         name: id of a protocol.
         lengths_frames: frames of each episode without the no-ops before it, which count towards the limit.
+        cut_frames: frames after which an evaluation cuts an episode of an environment without a limit.
     """
     settings = environment_settings(name)
-    max_frames: int | None = settings.get("max_frames")
+    max_frames: int | None = settings.get("max_frames", cut_frames)
     if max_frames is None or not lengths_frames or starts_protocol(name) is not None:
         return max_frames, None
-    at_least = max_frames - settings["noop_max"]
+    at_least = max_frames - settings.get("noop_max", 0)
     return max_frames, sum(length >= at_least for length in lengths_frames)
 
 

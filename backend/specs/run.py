@@ -24,7 +24,7 @@ from backend.specs.problems import (
     similar_ids,
     unknown_fields,
 )
-from backend.specs.run_fields import RunOptions, Seed
+from backend.specs.run_fields import SECTIONS, RunOptions, Seed
 
 M = TypeVar("M", bound=Frozen)
 
@@ -58,8 +58,6 @@ class StopSpec(Strict):
     )
 
 
-SECTIONS = ("config", "environment_config", "stop")
-"""Parts of a run's request that have fields of their own."""
 _NOT_AN_OBJECT = {
     "config": 'must be an object of settings, such as {"gamma": 0.9}',
     "environment_config": "must be an object of settings",

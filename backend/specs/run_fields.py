@@ -14,6 +14,8 @@ from backend.specs.fields import NAME, Strict, Text
 CALLBOARD, EXTERNAL = "callboard", "external"
 """Origins of runs: trained by workers of this installation, or elsewhere."""
 
+SECTIONS = ("config", "environment_config", "stop")
+"""Parts of a run's request that have fields of their own."""
 MAX_NAME = 200
 MAX_GROUP = 200
 MAX_HOST = 200

@@ -26,9 +26,10 @@ def await_points(page: Page, more_than: int = 0, timeout_ms: float = 1000 * PATI
     return drawn(page)["x"]
 
 
-def await_first_x(page: Page, x: float) -> None:
-    """Wait until the learning curve starts at `x`: until it is drawn over the selected axis."""
-    page.wait_for_function(f"([label, x]) => ({_DRAWN})(label)?.x[0] === x", arg=["Learning curve", x])
+def await_first_x(page: Page, *x: float) -> None:
+    """Wait until the learning curve starts at these `x`: until it is drawn as selected."""
+    starts = f"([label, xs]) => xs.every((x, i) => ({_DRAWN})(label)?.x[i] === x)"
+    page.wait_for_function(starts, arg=["Learning curve", list(x)])
 
 
 def await_state(page: Page, state: str, timeout_ms: float = 1000 * PATIENCE_S) -> None:

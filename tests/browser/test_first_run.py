@@ -44,7 +44,7 @@ def test_run_is_started_watched_stopped_and_resumed(page: Page, script: httpx.Cl
     page.get_by_label("X axis").first.select_option(label="Episodes")
     # The points of a window are as far apart as its width, which grows with the run.
     page.get_by_label("Smoothing", exact=True).first.select_option("points")
-    await_first_x(page, 1)
+    await_first_x(page, 1, 2)
     until_stopped = await_points(page)
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()

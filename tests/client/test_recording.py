@@ -73,14 +73,14 @@ def run_script(folder: Path, *arguments: str, **variables: str) -> None:
 
 
 def test_run_of_a_script_says_where_it_came_from(target: Target, repository: Path) -> None:
-    run_script(repository, "--lr", "0.1", f"--token={SECRET}", RANK="3", MY_SECRET=SECRET)
+    run_script(repository, "--lr", "0.1", f"--token={SECRET}", RANK="0", MY_SECRET=SECRET)
     [run] = target.runs()
     detail = target.run(run["id"])
     [process] = detail["processes"]
     assert process["host"] == os.uname().nodename
     assert process["command"][-4:] == ["train.py", "--lr", "0.1", "--token=***"]
     assert process["python"] == sys.version.split()[0]
-    assert (process["dirty"], process["variables"]) == (True, {"RANK": "3"} | cuda())
+    assert (process["dirty"], process["variables"]) == (True, {"RANK": "0"} | cuda())
     whole = target.client.get(f"/api/v1/runs/{run['id']}/processes/{process['source']}").json()
     assert len(process["commit"]) == 40
     assert whole["packages"]["numpy"]

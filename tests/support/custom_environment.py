@@ -196,8 +196,9 @@ class Hanging(Line):
 
 
 class Poisonable(gymnasium.Env[Any, Any]):
-    """Random observations; reward 1 for RIGHT. While the file `poison` exists, episodes do not end and every
-    reward is NaN. Of its `info`, `two` is 2 in each step, `last` 20 in an episode's last."""
+    """Random observations; reward 1 for RIGHT. While the file `poison` exists, episodes do not end, and
+    observations and rewards are finite but too large to learn from. Of its `info`, `two` is 2 in each step,
+    `last` 20 in an episode's last."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 5}  # noqa: RUF012
 
@@ -219,7 +220,9 @@ class Poisonable(gymnasium.Env[Any, Any]):
         info = {"two": 2, "nan": float("nan"), "name": "x", "array": np.ones(2)}
         if over:
             info["last"] = self.steps
-        return self.observe(), float("nan") if poisoned else float(action), over, False, info
+        if poisoned:
+            return self.observe() * np.float32(1e25), 1e38, over, False, info
+        return self.observe(), float(action), over, False, info
 
     def observe(self) -> Any:
         return self.np_random.uniform(-1, 1, 4).astype(np.float32)

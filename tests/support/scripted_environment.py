@@ -84,7 +84,7 @@ class Scripted(gymnasium.Env[Any, Any]):
         return self.state, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        reward, end = next(Scripted.outcomes)
+        reward, end = next(self.outcomes)
         state, self.state = self.state, self._draw()
         Scripted.decisions.append(Decision(state, np.copy(action), reward, end, self.state))
         if end == "crashed":

@@ -1,7 +1,6 @@
 """Diagnostics panels: several metrics of a run's method in one figure, as in its paper."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,136 +9,24 @@ from backend.analysis.figures.curve import CurveLine, axes_layout, drawn_points,
 from backend.analysis.figures.figure import Figure
 from backend.analysis.figures.palette import N_STYLES, Look, Theme, look
 from backend.analysis.figures.theme import LEGEND_AT_RIGHT, faint, layout, plain_text
+from backend.specs.algorithms import ALGORITHMS
+from backend.specs.metrics import Panel
 
 _SHARE_OPACITY = 0.55
 _MAX_LEGEND_BELOW = 4
 """A legend with more lines is placed next to the plot; below, it would take too much of the height."""
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One figure of a run's diagnostics."""
-
-    id: str
-    title: str
-    axis: str
-    """Title of the vertical axis, with the unit."""
-    names: dict[str, str]
-    """Its metrics and their legend entries; sources (actors, shards) are shown by their names. Colours follow
-    this order, the same on every panel: training first, then prediction."""
-    stacked: bool = False
-    """Whether the lines are shares of a whole, stacked."""
-    stepped: bool = False
-    """Whether values hold until the next change."""
-
-
-PANELS = (
-    Panel(
-        "rates",
-        "Training and prediction throughput (TPS, PPS)",
-        "Per second",
-        {"speed/updates_per_s": "updates (TPS)", "speed/predictions_per_s": "predictions (PPS)"},
-    ),
-    Panel(
-        "queues",
-        "Queue lengths",
-        "Requests",
-        {"ga3c/training_queue": "training", "ga3c/prediction_queue": "prediction"},
-    ),
-    Panel(
-        "batches",
-        "Batch sizes",
-        "Batch size",
-        {"ga3c/training_batch": "training", "ga3c/prediction_batch": "prediction"},
-    ),
-    Panel(
-        "setting",
-        "Agents, predictors, trainers",
-        "Count",
-        {
-            "ga3c/n_actors": "agents (N_A)",
-            "ga3c/n_predictors": "predictors (N_P)",
-            "ga3c/n_trainers": "trainers (N_T)",
-        },
-        stepped=True,
-    ),
-    Panel(
-        "lag",
-        "Policy lag",
-        "Updates",
-        {"ga3c/policy_lag": "mean", "ga3c/policy_lag_max": "max"},
-    ),
-    Panel("lag_share", "Policy lag distribution", "Share", {"ga3c/policy_lag_share": ""}, True),
-    Panel("waiting", "Agent waiting time", "Share of time", {"ga3c/waiting_share": "waiting for an action"}),
-    Panel(
-        "time_usage",
-        "Time breakdown",
-        "Share of time",
-        {
-            "paac/time_environment": "environments",
-            "paac/time_choosing": "action selection",
-            "paac/time_learning": "learning",
-            "paac/time_rest": "waiting",
-        },
-        True,
-    ),
-    Panel("epsilon", "Epsilon", "Epsilon", {"exploration/epsilon": ""}),
-    Panel("q", "Max Q", "Mean of max Q", {"value/max_q": "max Q"}),
-    Panel("replay", "Replay memory", "Fraction filled", {"replay/fill": "filled", "gorila/replay_fill": ""}),
-    Panel(
-        "traffic",
-        "Gradient pushes and parameter pulls",
-        "Per second",
-        {"gorila/pushes_per_s": "pushes", "gorila/pulls_per_s": "pulls"},
-    ),
-    Panel(
-        "bytes",
-        "Transfer rate",
-        "Bytes/s",
-        {"gorila/push_bytes_per_s": "pushed", "gorila/pull_bytes_per_s": "pulled"},
-    ),
-    Panel(
-        "staleness",
-        "Gradient staleness",
-        "Updates",
-        {"gorila/gradient_staleness": "mean", "gorila/gradient_staleness_max": "max"},
-    ),
-    Panel(
-        "staleness_share",
-        "Gradient staleness distribution",
-        "Share",
-        {"gorila/gradient_staleness_share": ""},
-        True,
-    ),
-    Panel(
-        "discards",
-        "Discarded and lost updates",
-        "Count in this attempt",
-        {
-            "gorila/stale_discards": "stale gradients",
-            "gorila/outlier_discards": "outliers",
-            "gorila/lost_pushes": "lost pushes",
-            "gorila/lost_updates": "lost updates",
-            "gorila/lost_chunks": "lost chunks",
-            "gorila/replay_detours": "replay detours",
-        },
-    ),
-    Panel("shards", "Parameter shards", "Updates", {"gorila/shard_updates": ""}),
-    Panel("versions", "Parameter versions of the actors", "Updates", {"gorila/version_seen": ""}),
-    Panel("actor_episodes", "Episodes per actor", "Episodes", {"gorila/episodes": ""}),
-)
-
-BY_ID = {panel.id: panel for panel in PANELS}
+BY_ID: dict[str, Panel] = {panel.id: panel for algorithm in ALGORITHMS.values() for panel in algorithm.panels}
+"""The panels that the algorithms declare, in their order."""
 
 
 def available_panels(metrics: set[str]) -> list[Panel]:
     """The panels for which a run with these metrics has data."""
-    # Every method reports updates per second; the panel is useful only with predictions per second.
     return [
         panel
-        for panel in PANELS
-        if not metrics.isdisjoint(panel.names)
-        and (panel.id != "rates" or "speed/predictions_per_s" in metrics)
+        for panel in BY_ID.values()
+        if not metrics.isdisjoint(panel.names if panel.needs is None else [panel.needs])
     ]
 
 

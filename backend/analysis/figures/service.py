@@ -14,7 +14,6 @@ from backend.analysis.figures.branch import FanLine, PersonLine, branch_figure
 from backend.analysis.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
 from backend.analysis.figures.diagnostics import (
     BY_ID,
-    Panel,
     add_panel_lines,
     available_panels,
     diagnostic_figure,
@@ -60,6 +59,7 @@ from backend.runs.runs.groups import (
 )
 from backend.specs.branches import EpisodeOutcome, Outcome
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.metrics import Panel
 from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 

@@ -3,23 +3,14 @@ parts of several names may be equal; the last part labels its axis."""
 
 from dataclasses import dataclass
 
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.host_load import CPU_GRANTED
+from backend.specs.metrics import Metric
 from backend.specs.protocols import protocol_title
 from callboard import known_tags
 
 FRAMES = "total/frames"
 """Emulator frames of a whole run: no series, but a column of tables."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """Labels of a metric."""
-
-    title: str
-    axis: str
-    """Axis label with the unit; short enough for a chart 200 pixels high."""
-    divisor: float = 1.0
-    """Figures draw the values divided by it, such as MiB in place of bytes."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ EPISODE_RETURN = known_tags.EPISODE_RETURN
 
 MIB = 2.0**20
 
-METRICS: dict[str, Metric] = {
+_OF_MANY: dict[str, Metric] = {
     EPISODE_RETURN: Metric("Training return", "Return (true score)"),
     "rollout/episode_length": Metric("Episode length", "Length (agent steps)"),
     "loss/policy": Metric("Policy loss", "Policy loss"),
@@ -56,21 +47,9 @@ METRICS: dict[str, Metric] = {
     "loss/td": Metric("TD loss", "TD loss"),
     "optim/learning_rate": Metric("Learning rate", "Learning rate"),
     "optim/grad_norm": Metric("Gradient norm before clipping", "L2 norm"),
-    "paac/time_environment": Metric("Time in environments", "Share of time"),
-    "paac/time_choosing": Metric("Time in action selection", "Share of time"),
-    "paac/time_learning": Metric("Time in learning", "Share of time"),
-    "paac/time_rest": Metric("Time in communication and waiting", "Share of time"),
-    "ga3c/n_actors": Metric("Agents (N_A)", "Agents"),
-    "ga3c/n_predictors": Metric("Predictors (N_P)", "Predictors"),
-    "ga3c/n_trainers": Metric("Trainers (N_T)", "Trainers"),
-    "ga3c/training_queue": Metric("Training queue", "Requests"),
-    "ga3c/prediction_queue": Metric("Prediction queue", "Requests"),
-    "ga3c/training_batch": Metric("Training batch", "Batch size"),
-    "ga3c/prediction_batch": Metric("Prediction batch", "Batch size"),
     "speed/agent_steps_per_s": Metric("Throughput in agent steps", "Agent steps/s"),
     "speed/frames_per_s": Metric("Throughput in emulator frames", "Emulator frames/s"),
     "speed/updates_per_s": Metric("Updates (TPS)", "Updates/s"),
-    "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
     FRAMES: Metric("Emulator frames", "Emulator frames"),
     "system/cpu_pct": Metric("CPU usage", "% of one core"),
     CPU_GRANTED: Metric("CPU time granted", "% of the time that processes could run"),
@@ -79,6 +58,10 @@ METRICS: dict[str, Metric] = {
     "system/gpu_memory_bytes": Metric("GPU memory", "GPU memory (MiB)", MIB),
     "system/gpu_power_w": Metric("GPU power", "Power (W)"),
 }
+METRICS: dict[str, Metric] = _OF_MANY | {
+    name: metric for algorithm in ALGORITHMS.values() for name, metric in algorithm.metrics.items()
+}
+"""Metrics of many methods and of the engine, and those that an algorithm declares, by name."""
 
 
 def is_exact(metric: str) -> bool:

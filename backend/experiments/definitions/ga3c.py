@@ -81,8 +81,8 @@ FIGURE_2 = Definition(
             arms=(
                 arm(
                     "GA3C", "ga3c", "two-cpu-cores",
-                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=30.0,
-                    evaluation_episodes=0,
+                    n_actors=1, agents_per_process=1, n_predictors=1, n_trainers=1,
+                    adjustment_interval_s=30.0, evaluation_episodes=0,
                 ),
             ),
             environments=games("Pong"),
@@ -150,7 +150,7 @@ FIGURES_3_4 = Definition(
             ),
         ),
         "hours": AtScale(
-            arms=sized(_SMALL_GRID, "two-cpu-cores"),
+            arms=sized(_SMALL_GRID, "two-cpu-cores", agents_per_process=1),
             environments=games("Pong"),
             draws=Draws(n=1),
             stop={"wall_time_s": 240.0, "agent_steps": 10_000_000},
@@ -216,12 +216,12 @@ FIGURE_5 = Definition(
             arms=(
                 *sized(
                     ((2, 1, 1), (8, 1, 1), (16, 2, 2)), "full-frame-centred",
-                    learning_rate_schedule="constant",
+                    agents_per_process=1, learning_rate_schedule="constant",
                 ),
                 arm(
                     "adjusted", "ga3c", "full-frame-centred",
-                    n_actors=1, n_predictors=1, n_trainers=1, adjustment_interval_s=30.0,
-                    learning_rate_schedule="constant", evaluation_episodes=0,
+                    n_actors=1, agents_per_process=1, n_predictors=1, n_trainers=1,
+                    adjustment_interval_s=30.0, learning_rate_schedule="constant", evaluation_episodes=0,
                 ),
             ),
             environments=games("Pong"),

@@ -8,8 +8,7 @@ from pydantic import Field, JsonValue, StringConstraints, model_validator
 from backend.experiments.specs.sweep import MAX_CONCURRENCY, MAX_DIMENSIONS, MAX_RUNS, Budget, Dimension
 from backend.specs.fields import SLUG, Strict, Text
 from backend.specs.protocols import StartsChoice
-from backend.specs.run import SECTIONS
-from backend.specs.run_fields import BLANK, MAX_SEED, GivenName, Notes, Seed
+from backend.specs.run_fields import BLANK, MAX_SEED, SECTIONS, GivenName, Notes, Seed
 
 MAX_ARMS = 100
 MAX_ENVIRONMENTS = 100

@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from backend.specs.fields import Strict
-from backend.specs.run import SECTIONS
-from backend.specs.run_fields import BLANK, MAX_SEEDS, GivenName, Notes, Seed
+from backend.specs.run_fields import BLANK, MAX_SEEDS, SECTIONS, GivenName, Notes, Seed
 
 MAX_CONFIGURATIONS = 1_000
 MAX_RUNS = 10_000

@@ -18,9 +18,9 @@ The default of every hyperparameter, and its value in the papers. This page is g
 literals that were copied from the papers by hand. **≠** marks a default that differs from the paper's value,
 with the reason. A dash stands for a value that no paper states.
 
-Sources: Mnih 2016 (asynchronous methods; S7, S8 and S9 are sections of its supplement), Clemente 2017 (PAAC),
-Babaeizadeh 2017 (GA3C), Nair 2015 (Gorila) and Mnih 2015 (DQN); *code* is the published code of the paper's
-authors, used where the paper states no value. Where that code has other values than the paper prints, they
+Sources are named by first author and year; the paper of each method stands below its title. S7, S8 and S9 are
+sections of the supplement of Mnih 2016; *code* is the published code of the paper's authors, used where the
+paper states no value. Where that code has other values than the paper prints, they
 have a column.
 
 The defaults are for Atari. The results with them, and with the presets for small machines, are in

@@ -12,7 +12,8 @@ from backend.platform.text import Text
 from backend.runs.catalogue.schemas import PublishedScoreOut
 from backend.runs.runs.groups import human_reference
 from backend.specs import protocols
-from backend.specs.fields import Schema, Strict
+from backend.specs.environments.custom import CustomConfig
+from backend.specs.fields import ENVIRONMENT_PREFIX, Schema, Strict
 from backend.specs.run_fields import Seed
 
 
@@ -88,7 +89,8 @@ class EvaluationOut(Schema):
     lengths_frames: list[int]
     """Emulator frames of each episode; empty until the evaluation has finished."""
     max_frames: int | None = Field(examples=[18_000])
-    """Emulator frames, no-ops included, after which the protocol ends an episode; null if it does not."""
+    """Emulator frames, no-ops included, after which the protocol ends an episode, or after which an episode
+    of a custom environment without a limit is cut; null if neither is so."""
     n_at_max_frames: int | None = Field(examples=[0])
     """Number of episodes that it has ended so; null until the evaluation has finished, if the protocol has no
     such limit, or if episodes start in the middle of a game."""
@@ -116,7 +118,9 @@ class EvaluationOut(Schema):
         row = {name: getattr(evaluation, name) for name in cls.model_fields if hasattr(evaluation, name)}
         state = "done" if evaluation.mean_return is not None or job is None else job.state
         by = [] if reference is None else [asdict(reference.random), asdict(reference.human)]
-        max_frames, n_at_max_frames = protocols.at_limit(evaluation.protocol, evaluation.lengths_frames)
+        max_frames, n_at_max_frames = protocols.at_limit(
+            evaluation.protocol, evaluation.lengths_frames, _cut_frames(run)
+        )
         extra = {
             "max_frames": max_frames,
             "n_at_max_frames": n_at_max_frames,
@@ -126,6 +130,14 @@ class EvaluationOut(Schema):
             "error": job.error if job else None,
         }
         return cls.model_validate(row | extra)
+
+
+def _cut_frames(run: Run) -> int | None:
+    """Frames after which an evaluation cuts an episode; None if the environment has a limit of its own."""
+    if not run.environment.startswith(ENVIRONMENT_PREFIX):
+        return None
+    config = CustomConfig.model_validate(run.spec["environment_config"])
+    return config.evaluation_cut_agent_steps if config.max_episode_agent_steps is None else None
 
 
 class EvaluationPage(Page):

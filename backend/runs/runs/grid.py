@@ -8,8 +8,8 @@ from typing import Any
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.specs.names import ending_in, grid_name
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec
-from backend.specs.run import SECTIONS, RunSpec, parse_run_spec
-from backend.specs.run_fields import MAX_SEED, MAX_SEEDS
+from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run_fields import MAX_SEED, MAX_SEEDS, SECTIONS
 
 MAX_RUNS = MAX_SEEDS
 """Maximum number of runs that one request may create."""

@@ -9,7 +9,7 @@ from backend.specs.algorithms.asynchronous import (
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import LUMINANCE_THEN, PAPER_FRAMES, network_setting
 from backend.specs.algorithms.memory import Network
-from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
+from backend.specs.algorithms.value import VALUE_PANELS, VALUE_SOURCES, ValueConfig
 
 
 class AsyncQConfig(ValueConfig, AsynchronousConfig):
@@ -86,6 +86,7 @@ def _algorithm(algorithm: str, title: str, summary: str, presets: tuple[Preset, 
         observations=("pixels", "vector"),
         reproducibility="none",
         action_values=True,
+        panels=VALUE_PANELS,
         devices=("cpu",),
         presets=presets,
         vector_defaults=_VECTOR_DEFAULTS,

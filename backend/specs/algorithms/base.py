@@ -15,6 +15,7 @@ from backend.specs.algorithms.memory import (
 )
 from backend.specs.constants import Sources, ours
 from backend.specs.fields import Strict, setting
+from backend.specs.metrics import Metric, Panel
 from backend.specs.protocols import ProtocolChoice
 from backend.specs.spaces import Actions, Observation
 
@@ -187,6 +188,10 @@ class Algorithm:
     """Whether it learns Q: its replays hold Q(s, .) instead of a policy."""
     evaluation_protocol: str = "noop_starts"
     """The protocol of its paper for Atari games. A3C's human starts need recordings: no-op starts instead."""
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    """Titles of metrics that it reports, by name; those that many methods report have theirs already."""
+    panels: tuple[Panel, ...] = ()
+    """Figures of its diagnostics, in order. Algorithms may share a panel."""
     extra: str | None = None
     """The extra of the distribution that a host needs in addition to `worker`; None: no other."""
 

@@ -8,7 +8,12 @@ from backend.specs.algorithms.memory import (
     NETWORK_BYTES,
     RunFacts,
 )
-from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, REPLAYED_SOURCES, ReplayedQConfig
+from backend.specs.algorithms.replayed import (
+    CHECKPOINTED_REPLAY_BYTES,
+    REPLAYED_PANELS,
+    REPLAYED_SOURCES,
+    ReplayedQConfig,
+)
 from backend.specs.constants import MNIH_2015, Source, ours
 from backend.specs.fields import setting
 
@@ -67,6 +72,7 @@ DQN = Algorithm(
     observations=("pixels", "vector"),
     reproducibility="bitwise",
     action_values=True,
+    panels=REPLAYED_PANELS,
     evaluation_protocol="noop_starts_5min",
     presets=(
         Preset(

@@ -1,5 +1,6 @@
 """GA3C: A3C with one model behind predictors and trainers (Babaeizadeh et al. 2017)."""
 
+from math import ceil
 from typing import Any, Literal, get_args
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, Algorithm, AlgorithmConfig, Preset
@@ -33,9 +34,13 @@ from backend.specs.algorithms.memory import (
 )
 from backend.specs.constants import BABAEIZADEH_CODE, TENSORFLOW, Source, ours
 from backend.specs.fields import setting
+from backend.specs.metrics import Metric, Panel
 
 MAX_AGENTS = 256
 MAX_THREADS = 16
+MAX_AGENTS_PER_PROCESS = 32
+"""What all of them may be notified of must fit into a socket's buffer, or a process that waits for trainers
+and trainers that notify it would wait for each other."""
 SEGMENTS = 4
 """Submissions of an agent that may wait for trainers; the agent waits before it submits a fifth."""
 PAPERS_BEST_AGENTS = 128
@@ -43,6 +48,7 @@ PAPERS_BEST_AGENTS = 128
 
 _TWO_CPU_CORES: dict[str, Any] = {
     "n_actors": 16,
+    "agents_per_process": 8,
     "n_predictors": 1,
     "n_trainers": 1,
     "min_training_batch": 40,
@@ -72,6 +78,7 @@ _SOURCES = OPERATION_SOURCES | {
     "log_eps": Source(BABAEIZADEH_CODE),
     "beta": Source(BABAEIZADEH_CODE),
     "n_actors": Source(BABAEIZADEH_CODE),
+    "agents_per_process": Source("Babaeizadeh 2017, 4.1"),
     "n_predictors": Source("Babaeizadeh 2017, 4.3"),
     "n_trainers": Source("Babaeizadeh 2017, 4.3"),
     "min_training_batch": Source("Babaeizadeh 2017, 5.3"),
@@ -141,7 +148,16 @@ class Ga3cConfig(AlgorithmConfig):
         live=True,
         common=True,
         group="parallelism",
-        description="Processes that each step one environment. They have no network.",
+        description="Agents that each step one environment. They have no network.",
+    )
+    agents_per_process: int = setting(
+        1,
+        ge=1,
+        le=MAX_AGENTS_PER_PROCESS,
+        title="Agents per process",
+        group="parallelism",
+        description="Agents that share one process, which steps whichever has a prediction. 1: one process "
+        "each, as in the paper. Few processes for each core are faster than many.",
     )
     n_predictors: int = setting(
         2,
@@ -210,18 +226,19 @@ class Ga3cConfig(AlgorithmConfig):
 
     @property
     def env_processes(self) -> int:
-        """Each agent steps one environment."""
-        return self.max_actors
+        """Processes of agents."""
+        return ceil(self.max_actors / self.agents_per_process)
 
     def training_bytes(self, run: RunFacts) -> int:
         """Memory of the maximum number of agents, their experiences, and the model's batches."""
         experiences = SEGMENTS * (self.t_max + 1) * run.observation_bytes
-        agent = ENV_PROCESS_BYTES + run.emulator_bytes + experiences
+        agent = run.emulator_bytes + experiences
         predictions = self.max_actors * self.n_predictors
         trained = (self.min_training_batch + self.t_max) * self.n_trainers
         return (
             LEARNING_BYTES
             + run.fork_server_bytes(ENV_FORK_SERVER_BYTES)
+            + self.env_processes * ENV_PROCESS_BYTES
             + self.max_actors * agent
             + (predictions + trained) * run.decision_bytes
             + 2 * (1 + self.n_trainers) * network_bytes(self.network, self.first_layer_stride)
@@ -246,6 +263,58 @@ class Ga3cConfig(AlgorithmConfig):
         return network | schedule_conflicts(self.learning_rate_schedule, run)
 
 
+_METRICS = {
+    "ga3c/n_actors": Metric("Agents (N_A)", "Agents"),
+    "ga3c/n_predictors": Metric("Predictors (N_P)", "Predictors"),
+    "ga3c/n_trainers": Metric("Trainers (N_T)", "Trainers"),
+    "ga3c/training_queue": Metric("Training queue", "Requests"),
+    "ga3c/prediction_queue": Metric("Prediction queue", "Requests"),
+    "ga3c/training_batch": Metric("Training batch", "Batch size"),
+    "ga3c/prediction_batch": Metric("Prediction batch", "Batch size"),
+    "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
+}
+_PANELS = (
+    # Every method reports updates per second; the panel is useful only with predictions per second.
+    Panel(
+        "rates",
+        "Training and prediction throughput (TPS, PPS)",
+        "Per second",
+        {"speed/updates_per_s": "updates (TPS)", "speed/predictions_per_s": "predictions (PPS)"},
+        needs="speed/predictions_per_s",
+    ),
+    Panel(
+        "queues",
+        "Queue lengths",
+        "Requests",
+        {"ga3c/training_queue": "training", "ga3c/prediction_queue": "prediction"},
+    ),
+    Panel(
+        "batches",
+        "Batch sizes",
+        "Batch size",
+        {"ga3c/training_batch": "training", "ga3c/prediction_batch": "prediction"},
+    ),
+    Panel(
+        "setting",
+        "Agents, predictors, trainers",
+        "Count",
+        {
+            "ga3c/n_actors": "agents (N_A)",
+            "ga3c/n_predictors": "predictors (N_P)",
+            "ga3c/n_trainers": "trainers (N_T)",
+        },
+        stepped=True,
+    ),
+    Panel(
+        "lag",
+        "Policy lag",
+        "Updates",
+        {"ga3c/policy_lag": "mean", "ga3c/policy_lag_max": "max"},
+    ),
+    Panel("lag_share", "Policy lag distribution", "Share", {"ga3c/policy_lag_share": ""}, stacked=True),
+    Panel("waiting", "Agent waiting time", "Share of time", {"ga3c/waiting_share": "waiting for an action"}),
+)
+
 GA3C = Algorithm(
     id="ga3c",
     title="GA3C",
@@ -257,6 +326,8 @@ GA3C = Algorithm(
     sources=_SOURCES,
     observations=("pixels", "vector"),
     reproducibility="none",
+    metrics=_METRICS,
+    panels=_PANELS,
     presets=(
         Preset(
             id="two-cpu-cores",

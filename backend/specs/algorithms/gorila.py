@@ -11,12 +11,14 @@ from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, KERNELS_BYTES
 from backend.specs.algorithms.replayed import (
     LEARNING_STARTS,
     REPLAY_CAPACITY,
+    REPLAYED_PANELS,
     REPLAYED_SOURCES,
     TARGET_UPDATE,
     ReplayedQConfig,
 )
 from backend.specs.constants import MNIH_2015, NAIR_2015, Source, ours
 from backend.specs.fields import setting
+from backend.specs.metrics import Panel
 
 MAX_PARTS = 1_024
 RAY_BYTES = 450 * MIB
@@ -241,6 +243,52 @@ _TWO_CPU_CORES: dict[str, Any] = {
 _PAPER: dict[str, Any] = {"agent_steps_per_update": 1, "replay_capacity": 100_000_000}
 """What the paper has besides the defaults."""
 
+_PANELS = (
+    *REPLAYED_PANELS,
+    Panel(
+        "traffic",
+        "Gradient pushes and parameter pulls",
+        "Per second",
+        {"gorila/pushes_per_s": "pushes", "gorila/pulls_per_s": "pulls"},
+    ),
+    Panel(
+        "bytes",
+        "Transfer rate",
+        "Bytes/s",
+        {"gorila/push_bytes_per_s": "pushed", "gorila/pull_bytes_per_s": "pulled"},
+    ),
+    Panel(
+        "staleness",
+        "Gradient staleness",
+        "Updates",
+        {"gorila/gradient_staleness": "mean", "gorila/gradient_staleness_max": "max"},
+    ),
+    Panel(
+        "staleness_share",
+        "Gradient staleness distribution",
+        "Share",
+        {"gorila/gradient_staleness_share": ""},
+        stacked=True,
+    ),
+    Panel(
+        "discards",
+        "Discarded and lost updates",
+        "Count in this attempt",
+        {
+            "gorila/stale_discards": "stale gradients",
+            "gorila/outlier_discards": "outliers",
+            "gorila/lost_pushes": "lost pushes",
+            "gorila/lost_updates": "lost updates",
+            "gorila/lost_chunks": "lost chunks",
+            "gorila/replay_detours": "replay detours",
+        },
+    ),
+    Panel("shards", "Parameter shards", "Updates", {"gorila/shard_updates": ""}),
+    Panel("versions", "Parameter versions of the actors", "Updates", {"gorila/version_seen": ""}),
+    Panel("actor_episodes", "Episodes per actor", "Episodes", {"gorila/episodes": ""}),
+)
+
+
 GORILA_DQN = Algorithm(
     id="gorila_dqn",
     title="Gorila DQN",
@@ -252,6 +300,7 @@ GORILA_DQN = Algorithm(
     observations=("pixels", "vector"),
     reproducibility="none",
     action_values=True,
+    panels=_PANELS,
     evaluation_protocol="noop_starts_5min",
     extra="gorila",
     devices=("cpu",),

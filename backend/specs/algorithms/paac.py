@@ -13,7 +13,13 @@ from backend.specs.algorithms.common import (
     scaling_conflicts,
 )
 from backend.specs.algorithms.memory import RunFacts
-from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
+from backend.specs.algorithms.synchronous import (
+    PAPER,
+    SYNCHRONOUS_SOURCES,
+    TIME_METRICS,
+    TIME_PANEL,
+    RmsPropConfig,
+)
 from backend.specs.constants import CLEMENTE_2017, Source, ours
 
 _SMALL_MACHINE: dict[str, Any] = {
@@ -45,7 +51,7 @@ _AUTHORS_CODE: dict[str, Any] = {
 """What the authors' published code has instead of the paper's constants."""
 
 
-class PaacConfig(SynchronousConfig):
+class PaacConfig(RmsPropConfig):
     """Settings of PAAC."""
 
     standardise: bool = STANDARDISE
@@ -77,6 +83,8 @@ PAAC = Algorithm(
     authors_code=_AUTHORS_CODE,
     observations=("pixels", "vector"),
     reproducibility="resumes_agree",
+    metrics=TIME_METRICS,
+    panels=(TIME_PANEL,),
     presets=(
         Preset(
             id="full-frame-centred",

@@ -2,11 +2,17 @@
 
 from backend.specs.algorithms.base import Algorithm, Preset
 from backend.specs.algorithms.common import LUMINANCE_THEN, PAPER_FRAMES
-from backend.specs.algorithms.synchronous import PAPER, SYNCHRONOUS_SOURCES, SynchronousConfig
-from backend.specs.algorithms.value import VALUE_SOURCES, ValueConfig
+from backend.specs.algorithms.synchronous import (
+    PAPER,
+    SYNCHRONOUS_SOURCES,
+    TIME_METRICS,
+    TIME_PANEL,
+    RmsPropConfig,
+)
+from backend.specs.algorithms.value import VALUE_PANELS, VALUE_SOURCES, ValueConfig
 
 
-class PaacQConfig(ValueConfig, SynchronousConfig):
+class PaacQConfig(ValueConfig, RmsPropConfig):
     """Settings of n-step Q-learning in PAAC's framework."""
 
 
@@ -20,6 +26,8 @@ PAAC_Q = Algorithm(
     observations=("pixels", "vector"),
     reproducibility="resumes_agree",
     action_values=True,
+    metrics=TIME_METRICS,
+    panels=(TIME_PANEL, *VALUE_PANELS),
     presets=(
         Preset(
             id="two-cpu-cores",

@@ -19,8 +19,10 @@ from backend.specs.algorithms.common import (
     precision_advice,
 )
 from backend.specs.algorithms.memory import Network, RunFacts
+from backend.specs.algorithms.value import VALUE_PANELS
 from backend.specs.constants import MNIH_2015, Source, Sources, ours
 from backend.specs.fields import setting
+from backend.specs.metrics import Panel
 
 CHECKPOINTED_REPLAY_BYTES = 256 * 2**20
 """A larger replay memory is not stored in a checkpoint."""
@@ -43,6 +45,11 @@ REPLAYED_SOURCES: Sources = OPERATION_SOURCES | {
     "exploration_eps": Source(MNIH_2015),
 }
 """Sources of the settings of Q-learning from a replay memory."""
+
+REPLAYED_PANELS = (
+    *VALUE_PANELS,
+    Panel("replay", "Replay memory", "Fraction filled", {"replay/fill": "filled", "gorila/replay_fill": ""}),
+)
 
 REPLAY_CAPACITY = partial(
     setting,

@@ -3,6 +3,7 @@
 from backend.specs.algorithms.base import AlgorithmConfig
 from backend.specs.constants import S8, Source, Sources
 from backend.specs.fields import setting
+from backend.specs.metrics import Panel
 
 VALUE_SOURCES: Sources = {
     "target_update_frames": Source(S8),
@@ -12,6 +13,12 @@ VALUE_SOURCES: Sources = {
     "exploration_anneal_frames": Source(S8),
 }
 """Sources of these settings."""
+
+VALUE_PANELS = (
+    Panel("epsilon", "Epsilon", "Epsilon", {"exploration/epsilon": ""}),
+    Panel("q", "Max Q", "Mean of max Q", {"value/max_q": "max Q"}),
+)
+"""Of every method that learns action values."""
 
 
 class ValueConfig(AlgorithmConfig):

@@ -13,6 +13,9 @@ from backend.specs.spaces import Actions, Observation
 USUAL_EPISODE_AGENT_STEPS = 1_000
 """Gymnasium's limit for most environments."""
 
+MIN_CUT_AGENT_STEPS = 10_000
+"""An evaluation cuts no episode before."""
+
 
 class EnvironmentConfig(Strict):
     """Base class of a family's settings."""
@@ -31,6 +34,11 @@ class EnvironmentConfig(Strict):
     def longest_episode_agent_steps(self) -> int:
         """The maximum length of a training episode; gymnasium's usual limit where the settings have none."""
         return USUAL_EPISODE_AGENT_STEPS
+
+    @property
+    def evaluation_cut_agent_steps(self) -> int:
+        """An evaluation's episode that has not ended after so many agent steps is cut."""
+        return max(2 * self.longest_episode_agent_steps, MIN_CUT_AGENT_STEPS)
 
     @property
     def own_protocol(self) -> str | None:

@@ -4,7 +4,7 @@ Both devices start from the same theta and get the same observations, actions an
 generators differ, so whole runs would diverge at the first action.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.ga3c import ga3c
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, ExperienceShape, Queue, put
 from workers.engine.methods.ga3c.model import Model, Predictor, Stats, Submission, Trainer
-from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, Slice
+from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, SinglePass, Slice
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration, prepare_torch, resolve_device, to_device
@@ -211,8 +211,9 @@ def _rollout_update(spec: RunSpec, device: torch.device, decisions: Decisions) -
     unroll = create_unroll(network.body, None, dtype=dtype)
     N = len(decisions.action_N)
     rollout = factories.algorithm(
-        RolloutContext(c, network, flat.theta.clone(), unroll.peek, Slice(0, N // T), torch.Generator(device))
+        RolloutContext(c, network, flat.theta.clone(), unroll, Slice(0, N // T), torch.Generator(device))
     )
+    assert isinstance(rollout, SinglePass)
     action_N, R_N = (torch.from_numpy(array).to(device) for array in decisions[1:])
     for _ in range(PASSES):
         unroll.begin()
@@ -250,12 +251,12 @@ def _dqn_update(spec: RunSpec, device: torch.device, decisions: Decisions) -> Up
 
 
 class _NoAgents:
-    """Agents that wait for nothing; see `workers.engine.methods.ga3c.model.Answers`."""
+    """Agents that wait for nothing; see `workers.engine.methods.ga3c.model.AgentNotifier`."""
 
     def is_current(self, request: AgentRequest) -> bool:
         return True
 
-    def answer_prediction(self, request: AgentRequest) -> None:
+    def answer_predictions(self, requests: Sequence[AgentRequest]) -> None:
         pass
 
     def answer_training(self, request: AgentRequest) -> None:

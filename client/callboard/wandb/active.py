@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from callboard.foreign import Foreign
 from callboard.wandb.table import TABLE
 
-if TYPE_CHECKING:
-    from callboard.wandb.wandb_run import WandbRun
-
-ACTIVE: dict[str, WandbRun] = {}
-"""`run`: the run of the last `init`, until it is finished."""
+ACTIVE: dict[str, Any] = {}
+"""`run`: the `WandbRun` of the last `init`, until it is finished."""
 
 _before = Foreign("wandb", TABLE)
 
@@ -19,11 +16,12 @@ _before = Foreign("wandb", TABLE)
 def speaker() -> Foreign:
     """What says, once a run, what a call of W&B's means here."""
     run = ACTIVE.get("run")
-    return _before if run is None else run.foreign
+    foreign: Foreign = _before if run is None else run.foreign
+    return foreign
 
 
-def current(function: str) -> WandbRun | None:
-    """The run; without one, warn once that a function does nothing."""
+def current(function: str) -> Any:
+    """The `WandbRun`; without one, warn once that a function does nothing."""
     run = ACTIVE.get("run")
     if run is None:
         _before.say(function, "it does nothing without a run: call wandb.init() first")

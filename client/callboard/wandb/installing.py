@@ -96,13 +96,14 @@ class _Stub(ModuleType):
         Raises:
             AttributeError: the name is one of Python's own.
         """
-        from callboard import wandb
         from callboard.wandb.media import stub
 
         if name.startswith("__"):
             raise AttributeError(name)
         inside = f"{self._inside}.{name}"
-        return vars(wandb).get(name) or (stub(inside) if name[0].isupper() else _Stub(inside))
+        return vars(importlib.import_module(_OWN)).get(name) or (
+            stub(inside) if name[0].isupper() else _Stub(inside)
+        )
 
 
 class _Finder(MetaPathFinder):
@@ -125,13 +126,9 @@ class _Distribution(Distribution):
 
     def read_text(self, filename: str) -> str | None:
         """The metadata: name and version."""
-        from callboard.wandb import __version__
-
-        return (
-            f"Metadata-Version: 2.1\nName: {_NAME}\nVersion: {__version__}\n"
-            if filename == "METADATA"
-            else None
-        )
+        version = importlib.import_module(_OWN).__version__
+        metadata = f"Metadata-Version: 2.1\nName: {_NAME}\nVersion: {version}\n"
+        return metadata if filename == "METADATA" else None
 
     def locate_file(self, path: Any) -> Any:
         """No file."""

@@ -98,7 +98,7 @@ def init(
         ValueError: an argument, address or token that cannot be used.
         UsageError: an argument that Callboard cannot follow, or no run to resume.
     """
-    active = ACTIVE.get("run")
+    active: WandbRun | None = ACTIVE.get("run")
     foreign = Foreign("wandb", TABLE)
     given = _given(foreign, {"project": project, "entity": entity} | options)
     if active is not None:
@@ -121,7 +121,7 @@ def init(
     of_wandb = options.get("settings") or Settings()
     if given.get("dir") is not None and isinstance(of_wandb, Settings):
         of_wandb.update(root_dir=as_text(given["dir"]))
-    ACTIVE["run"] = WandbRun(
+    run = ACTIVE["run"] = WandbRun(
         started.external,
         settings,
         given.get("step_unit"),
@@ -132,7 +132,7 @@ def init(
         of_wandb,
         has_resumed=started.has_resumed,
     )
-    return ACTIVE["run"]
+    return run
 
 
 def _given(foreign: Foreign, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -346,7 +346,7 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
     assert state_after_silence() == "lost"
     answer = send(service.client, run, "heartbeat", {})
     assert answer == {"state": "running", "stop_requested": False} | {
-        "agent_steps": 0, "wall_time_s": 0.0, "step_unit": "agent_steps"
+        "agent_steps": 0, "wall_time_s": 0.0, "step_unit": "agent_steps", "records_scripts": True
     }  # fmt: skip
     assert state_after_silence() == "lost"
     send(service.client, run, "points", batch(1, [1.0], wall_time_s=[0.5]))
@@ -355,7 +355,7 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
     assert service.client.get(f"/api/v1/runs/{run['id']}").json()["state"] == "running"
     stopped = service.client.post(f"/api/v1/runs/{run['id']}/stop").json()
     assert stopped["state"] == "stopping"
-    reached = {"agent_steps": 0, "wall_time_s": 0.5, "step_unit": "agent_steps"}
+    reached = {"agent_steps": 0, "wall_time_s": 0.5, "step_unit": "agent_steps", "records_scripts": True}
     answer = send(service.client, run, "heartbeat", {})
     assert answer == {"state": "stopping", "stop_requested": True} | reached
     assert state_after_silence() == "stopped"

@@ -26,6 +26,10 @@ class Expected:
     """The evaluation protocol of its paper."""
     different: dict[str, Any] = field(default_factory=dict)
     """The defaults that differ from the paper on purpose."""
+    continuous: Printed = field(default_factory=dict)
+    """What a paper prints for continuous actions, where it differs."""
+    continuous_ours: dict[str, Any] = field(default_factory=dict)
+    """The defaults for continuous actions for which no paper has a number."""
 
 
 # Clemente, Castejón and Chandra 2017, section 5.1: "n_w = 8, n_e = 32, t_max = 5, N_max = 1.15 10^8,
@@ -90,10 +94,11 @@ A3C: Printed = {
     "recurrent": (False, "Mnih 2016, 5.1", None),
     "first_layer_stride": (4, "Babaeizadeh 2017, 5.1, note 2", None),
 }
-# Babaeizadeh et al. 2017: network of two convolutions, t_max = 5 (3.2); N_P = N_T = 2, a change every minute
-# (4.3); no gradient clipping (4.4); one agent's batch (5.3); rates 0.0003 and 0.0001 (figure 6); 30 games
-# (table 3). Its authors' Config.py: AGENTS 32, DISCOUNT 0.99, REWARD_MIN/MAX ±1, BETA 0.01,
-# LEARNING_RATE_START and _END 0.0003, RMSPROP_DECAY 0.99, RMSPROP_EPSILON 0.1, LOG_EPSILON 1e-6.
+# Babaeizadeh et al. 2017: network of two convolutions, t_max = 5 (3.2); an agent is a process (4.1);
+# N_P = N_T = 2, a change every minute (4.3); no gradient clipping (4.4); one agent's batch (5.3); rates
+# 0.0003 and 0.0001 (figure 6); 30 games (table 3). Its authors' Config.py: AGENTS 32, DISCOUNT 0.99,
+# REWARD_MIN/MAX ±1, BETA 0.01, LEARNING_RATE_START and _END 0.0003, RMSPROP_DECAY 0.99,
+# RMSPROP_EPSILON 0.1, LOG_EPSILON 1e-6.
 GA3C: Printed = {
     "network": ("nips", "Babaeizadeh 2017, 3.2", None),
     "first_layer_stride": (4, "Babaeizadeh 2017, 5.1, note 2", None),
@@ -107,6 +112,7 @@ GA3C: Printed = {
     "value_coefficient": (1, "Babaeizadeh 2017, eq. 2", None),
     "evaluation_episodes": (30, "Babaeizadeh 2017, table 3", None),
     "n_actors": (32, "Babaeizadeh 2017, code", "N_A"),
+    "agents_per_process": (1, "Babaeizadeh 2017, 4.1", None),
     "gamma": (0.99, "Babaeizadeh 2017, code", "γ"),
     "reward_clip": (1, "Babaeizadeh 2017, code", None),
     "beta": (0.01, "Babaeizadeh 2017, code", "β"),
@@ -179,7 +185,7 @@ _ASYNCHRONOUS_OURS = _OPERATION | {
 }
 # Mnih et al. 2016, supplement, section 9: LSTM after the encoder, no bootstrapping (each episode one update),
 # cost 1e-4 on the differential entropy; the rest as in section 8.
-CONTINUOUS: Printed = {
+A3C_CONTINUOUS: Printed = {
     "recurrent": (True, "Mnih 2016, S9", None),
     "t_max": (0, "Mnih 2016, S9", "t_max"),
     "beta": (0.0001, "Mnih 2016, S9", "β"),
@@ -191,7 +197,6 @@ CONTINUOUS: Printed = {
     "max_grad_norm": (None, "Mnih 2016, 5.1", None),
     "reward_clip": (None, "Mnih 2016, S9", None),
 }
-CONTINUOUS_OURS = {"learning_rate": 0.0007, "rmsprop_eps": 0.1, "max_grad_norm": 40, "reward_clip": 0}
 
 # Clemente et al. 2017, section 5.1: repeated 4 times, maximum of the two latest frames, then 84×84 and one
 # channel; 1 to 30 no-ops; restarted at the final state. Nair et al. 2015, 5.1: an output for each valid
@@ -300,6 +305,8 @@ EXPECTED: dict[str, Expected] = {
         },
         reproducibility="none",
         different={"value_coefficient": 0.5},
+        continuous=A3C_CONTINUOUS,
+        continuous_ours={"learning_rate": 0.0007, "rmsprop_eps": 0.1, "max_grad_norm": 40, "reward_clip": 0},
     ),
     "n_step_q": _ASYNC_Q,
     "one_step_q": _ASYNC_Q,

@@ -14,8 +14,6 @@ from tests.backend.specs.printed import (
     ATARI,
     ATARI_DIFFERENT,
     ATARI_OURS,
-    CONTINUOUS,
-    CONTINUOUS_OURS,
     EXPECTED,
     Printed,
 )
@@ -66,17 +64,18 @@ def test_algorithm_declares_what_is_expected_of_it(algorithm: str) -> None:
     assert declared.evaluation_protocol == known.protocol
 
 
-def test_continuous_defaults_are_the_supplements() -> None:
-    a3c = ALGORITHMS["a3c"]
-    assert a3c.continuous_defaults == expected(CONTINUOUS, CONTINUOUS_OURS, {})
-    schema = a3c.config.model_json_schema()["properties"]
-    check_sources(a3c.continuous_sources, CONTINUOUS, a3c.continuous_defaults, schema)
-    others = [other for other in ALGORITHMS.values() if other.id != "a3c"]
-    assert not any(other.continuous_defaults for other in others)
-    for environment in ("Hopper-v5", "Hopper-Pixels-v5", "Racing-Slow-Continuous-v0"):
-        request = {"algorithm": "a3c", "environment": environment, "stop": {"agent_steps": 1}}
-        config = parse_run_spec(request).config.model_dump()
-        assert {name: config[name] for name in a3c.continuous_defaults} == a3c.continuous_defaults
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_continuous_defaults_are_the_papers_or_ours(algorithm: str) -> None:
+    declared, known = ALGORITHMS[algorithm], EXPECTED[algorithm]
+    assert declared.continuous_defaults == expected(known.continuous, known.continuous_ours, {})
+    schema = declared.config.model_json_schema()["properties"]
+    check_sources(declared.continuous_sources, known.continuous, declared.continuous_defaults, schema)
+    if "continuous" in declared.actions:
+        for environment in ("Hopper-v5", "Hopper-Pixels-v5", "Racing-Slow-Continuous-v0"):
+            request = {"algorithm": algorithm, "environment": environment, "stop": {"agent_steps": 1}}
+            config = parse_run_spec(request).config.model_dump()
+            wanted = declared.continuous_defaults
+            assert {name: config[name] for name in wanted} == wanted
 
 
 def test_atari_defaults_are_the_papers_or_a_declared_difference() -> None:

@@ -10,6 +10,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.atari import AtariConfig
 from backend.specs.environments.classic import ClassicConfig
+from backend.specs.environments.custom import CustomConfig
 from backend.specs.problems import InvalidSpec
 from backend.specs.protocols import FIXED_CHOICES, PROTOCOLS, UnsupportedProtocolError, at_limit
 from backend.specs.run import RunSpec, parse_run_spec
@@ -173,6 +174,12 @@ def test_episodes_that_the_protocol_has_ended_are_counted(
     protocol: str, lengths: list[int], expected: tuple[int | None, int | None]
 ) -> None:
     assert at_limit(protocol, lengths) == expected
+
+
+def test_cut_episodes_are_counted_in_an_environment_without_a_limit() -> None:
+    cut_frames = CustomConfig().evaluation_cut_agent_steps
+    assert CustomConfig(max_episode_agent_steps=7_000).evaluation_cut_agent_steps == 14_000
+    assert at_limit("plain", [10_000, 9_999], cut_frames) == (10_000, 1)
 
 
 @pytest.mark.parametrize(

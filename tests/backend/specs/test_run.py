@@ -125,12 +125,14 @@ def test_memory_estimate_of_an_update_per_episode_covers_the_longest_episode(
 
 
 def test_memory_estimate_of_ga3c_covers_dynamic_adjustment() -> None:
-    def estimate(n_actors: int, every_s: float) -> int:
+    def estimate(n_actors: int, every_s: float, agents_per_process: int = 1) -> int:
         config = {"n_actors": n_actors, "adjustment_interval_s": every_s}
+        config |= {"agents_per_process": agents_per_process}
         return parse_run_spec(PONG | {"algorithm": "ga3c", "config": config}).memory_estimate_bytes
 
     assert estimate(1, 0.0) < estimate(32, 0.0) == estimate(1, 60.0) == estimate(32, 60.0)
     assert estimate(33, 60.0) == estimate(33, 0.0) > estimate(32, 60.0)
+    assert estimate(9, 0.0, 1) > estimate(9, 0.0, 4) == estimate(9, 0.0, 3) > estimate(9, 0.0, 9)
 
 
 def test_memory_estimate_of_dqn_covers_replay_filled_by_the_run() -> None:

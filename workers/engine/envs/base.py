@@ -57,6 +57,8 @@ class Step:
     crashed: bool = False
     """The environment crashed in this decision, which is dropped: the episode is over and is not counted.
     `reset` comes next."""
+    crash: str = ""
+    """How it crashed."""
 
 
 class EnvCrashedError(RuntimeError):
@@ -81,7 +83,15 @@ class Crashes:
         self._in_a_row += 1
         if self._in_a_row >= MAX_CRASHES:
             raise error
-        return Step(reward=0.0, terminated=True, episode_over=True, truncated=False, frames=0, crashed=True)
+        return Step(
+            reward=0.0,
+            terminated=True,
+            episode_over=True,
+            truncated=False,
+            frames=0,
+            crashed=True,
+            crash=str(error),
+        )
 
     def finished_episode(self) -> None:
         """Reset the count: the environment works."""

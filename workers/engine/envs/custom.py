@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import TimeLimit
@@ -27,7 +26,8 @@ from backend.specs.environments.custom import (
     CustomEnvironmentsError,
     read_custom_environments,
 )
-from workers.engine.envs.base import Action, Box, Crashes, EnvCrashedError, Step
+from workers.engine.envs.base import Action, Crashes, EnvCrashedError, Step
+from workers.engine.envs.checks import CheckedEnv, GymEnv, check_environment
 from workers.engine.envs.gymnasium_env import GymnasiumEnv
 from workers.engine.envs.images import SIZE
 from workers.engine.envs.info import InfoTotals
@@ -36,12 +36,9 @@ from workers.engine.envs.info import InfoTotals
 def refusal(environment: str) -> str | None:
     """Why a custom environment of this host cannot be used; None if it can play and render."""
     try:
-        env = CustomEnv(environment, CustomConfig())
-        try:
-            env.try_out()
-        finally:
-            env.close()
-    except (CustomEnvironmentsError, TypeError) as error:
+        entry = _entry(environment)
+        check_environment(entry, lambda: _create(entry, None))
+    except CustomEnvironmentsError as error:
         return " ".join(str(error).split())
     except Exception as error:  # whatever its code raises
         return " ".join(f"{type(error).__name__}: {error}".split())
@@ -65,12 +62,19 @@ def _entry(environment: str) -> CustomEnvironmentEntry:
     return entries[environment]
 
 
+def _create(entry: CustomEnvironmentEntry, max_episode_agent_steps: int | None) -> GymEnv:
+    create = load_env_creator(entry.entry_point)
+    env: Any = create(**entry.kwargs, render_mode="rgb_array")
+    return env if max_episode_agent_steps is None else TimeLimit(env, max_episode_agent_steps)
+
+
 class CustomEnv(GymnasiumEnv):
-    """One custom environment. If its code raises, the episode is lost and the environment is rebuilt.
+    """One custom environment. If its code raises, or returns what `CheckedEnv` refuses, the episode is lost
+    and the environment is rebuilt.
 
     Raises:
-        CustomEnvironmentsError: this host has no such environment, or it contradicts its entry in the file.
-        TypeError: its observation or action space is not supported.
+        CustomEnvironmentsError: this host has no such environment, its spaces are not supported, or it
+            contradicts its entry in the file.
     """
 
     def __init__(self, environment: str, config: CustomConfig) -> None:
@@ -80,7 +84,6 @@ class CustomEnv(GymnasiumEnv):
         self._error: Exception | None = None
         super().__init__(self._create(), self._entry.action_names)
         self.info = InfoTotals()
-        self._check()
         if self.observation_dtype == np.uint8:
             self.observation_shape = (SIZE, SIZE, self.observation_shape[2])
 
@@ -112,67 +115,23 @@ class CustomEnv(GymnasiumEnv):
                 if step.episode_over:
                     self._crashes.finished_episode()
                 return step
-        crashed = EnvCrashedError(f"{self._entry.id} crashed: {self._error!r}")
+        is_named = isinstance(self._error, CustomEnvironmentsError)
+        crashed = EnvCrashedError(
+            str(self._error) if is_named else f"{self._entry.id} crashed: {self._error!r}"
+        )
         crashed.__cause__ = self._error
         return self._crashes.lost_episode(crashed)
 
-    def try_out(self) -> None:
-        """Play and render one step; what its code raises is raised here.
-
-        Raises:
-            CustomEnvironmentsError: an observation or the frame cannot be used.
-        """
-        out = np.empty(self.observation_shape, self.observation_dtype)
-        space = self.action_space
-        super().reset(0, out)
-        super().step(space.clip(np.zeros(space.shape, np.float32)) if isinstance(space, Box) else 0, out)
-        frame: Any = self._env.render()
-        shape = np.shape(frame)
-        if len(shape) != 3 or shape[2] != 3:
-            raise CustomEnvironmentsError(
-                f"{self._entry.id}: render returned an array of shape {shape}; return (H, W, 3) RGB bytes"
-            )
-
-    def _create(self) -> gymnasium.Env[Any, Any]:
-        create = load_env_creator(self._entry.entry_point)
-        env: Any = create(**self._entry.kwargs, render_mode="rgb_array")
-        limit = self._config.max_episode_agent_steps
-        return env if limit is None else TimeLimit(env, limit)
-
-    def _check(self) -> None:
-        space, entry = self.action_space, self._entry
-        continuous = isinstance(space, Box)
-        observation = "pixels" if self.observation_dtype == np.uint8 else "vector"
-        count = len(space.low) if isinstance(space, Box) else space.n
-        if (entry.actions == "continuous") is not continuous:
-            raise CustomEnvironmentsError(
-                f"{entry.id}.actions: {entry.actions}, but the environment has {space}"
-            )
-        if len(entry.action_names) != count:
-            raise CustomEnvironmentsError(
-                f"{entry.id}.action_names: {len(entry.action_names)} names for {count} actions"
-            )
-        if entry.observation != observation:
-            raise CustomEnvironmentsError(
-                f"{entry.id}.observation: {entry.observation}, but the environment gives {observation}"
-            )
+    def _create(self) -> CheckedEnv:
+        return CheckedEnv(self._entry, _create(self._entry, self._config.max_episode_agent_steps))
 
     def _observe(self, observation: Any, out: NDArray[Any]) -> None:
-        if out.dtype != np.uint8:
-            self._check_finite(observation)
-        elif observation.shape[:2] != (SIZE, SIZE):
-            observation = cv2.resize(observation, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
-            observation = observation.reshape(out.shape)
+        if out.dtype == np.uint8 and observation.shape[:2] != (SIZE, SIZE):
+            # OpenCV reduces at most four channels at a time.
+            parts = [np.ascontiguousarray(observation[..., c : c + 4]) for c in range(0, out.shape[2], 4)]
+            parts = [cv2.resize(part, (SIZE, SIZE), interpolation=cv2.INTER_AREA) for part in parts]
+            observation = np.concatenate([part.reshape(SIZE, SIZE, -1) for part in parts], axis=2)
         super()._observe(observation, out)
-
-    def _check_finite(self, observation: Any) -> None:
-        finite = np.isfinite(observation)
-        if not finite.all():
-            index = int(np.argmin(finite))
-            value = np.asarray(observation).flat[index]
-            raise CustomEnvironmentsError(
-                f"{self._entry.id}: observation[{index}] is {value}; return finite numbers"
-            )
 
 
 if __name__ == "__main__":

@@ -21,18 +21,12 @@ class GymnasiumEnv:
     Args:
         env: created with `render_mode="rgb_array"`, unless a subclass renders itself.
         action_names: names of the environment's discrete actions, or of a continuous action's numbers.
-
-    Raises:
-        TypeError: its observation or action space is not supported.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], action_names: tuple[str, ...]) -> None:
         self._env = env
         space = env.observation_space
-        if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) not in (1, 3):
-            raise TypeError(
-                f"observation space {space} is not supported: use a Box of (D,) numbers or (H, W, C) pixels"
-            )
+        assert isinstance(space, gymnasium.spaces.Box)
         self.observation_shape: tuple[int, ...] = tuple(space.shape)
         self.observation_dtype = np.dtype(np.float32 if len(space.shape) == 1 else np.uint8)
         self.observation_bounds: tuple[ArrayLike, ArrayLike] = space.low, space.high
@@ -85,19 +79,11 @@ class GymnasiumEnv:
 
 
 def action_space(space: gymnasium.Space[Any]) -> ActionSpace:
-    """Convert gymnasium's action space.
-
-    Raises:
-        TypeError: it is neither `Discrete` starting at 0 nor a `Box` of one dimension.
-    """
-    match space:
-        case gymnasium.spaces.Discrete(n=n, start=0):
-            return Discrete(int(n))
-        case gymnasium.spaces.Box(low=low, high=high) if low.ndim == 1:
-            return Box(tuple(low.tolist()), tuple(high.tolist()))
-    raise TypeError(
-        f"action space {space} is not supported: use Discrete starting at 0, or a Box of (D,) numbers"
-    )
+    """Convert gymnasium's `Discrete` starting at 0, or its `Box` of (D,) numbers."""
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return Discrete(int(space.n))
+    assert isinstance(space, gymnasium.spaces.Box)
+    return Box(tuple(space.low.tolist()), tuple(space.high.tolist()))
 
 
 class ClassicEnv(GymnasiumEnv):

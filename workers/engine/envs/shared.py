@@ -10,6 +10,7 @@ from workers.engine.processes.shared_memory import SharedArrays
 NOT_WATCHED = -1
 """In `live_environment`: no environment is watched."""
 MAX_LIVE_FRAME_BYTES = 1 << 18
+MAX_CRASH_BYTES = 400
 
 
 class EnvArrays(SharedArrays):
@@ -30,6 +31,8 @@ class EnvArrays(SharedArrays):
     frames_B: NDArray[np.int32]
     crashed_B: NDArray[np.bool_]
     """The environment crashed in this step and was reset; the decision and its episode do not count."""
+    crash_B: NDArray[np.bytes_]
+    """How it crashed, in the first `MAX_CRASH_BYTES` bytes; meaningless if it has not."""
     lives_B: NDArray[np.int8]
     next_seed_B: NDArray[np.uint32]
     """Seed of the episode that begins when the current one ends. `VectorEnv` writes it."""
@@ -70,6 +73,7 @@ class EnvArrays(SharedArrays):
                 "truncated_B": (b, "bool"),
                 "frames_B": (b, "int32"),
                 "crashed_B": (b, "bool"),
+                "crash_B": (b, f"S{MAX_CRASH_BYTES}"),
                 "lives_B": (b, "int8"),
                 "next_seed_B": (b, "uint32"),
                 "episode_return_B": (b, "float64"),

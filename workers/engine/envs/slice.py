@@ -16,12 +16,12 @@ from backend.specs.run import RunSpec
 from workers.engine.envs import env_config, make_env
 from workers.engine.envs.images import FrameEncoder
 from workers.engine.envs.info import SEND_INTERVAL_S, Totals, add_totals, info_of
-from workers.engine.envs.shared import MAX_LIVE_FRAME_BYTES, NOT_WATCHED, EnvArrays
+from workers.engine.envs.shared import MAX_CRASH_BYTES, MAX_LIVE_FRAME_BYTES, NOT_WATCHED, EnvArrays
 from workers.engine.processes.child import Channel
 
 RESET = 255
-"""Command: start new episodes everywhere, into slot 0. Any smaller byte is slot * groups + group: step that
-group into that slot."""
+"""Command: start new episodes in the environments of `acting_B`, into slot 0. Any smaller byte is
+slot * groups + group: step that group into that slot."""
 INFO = "info"
 """Kind of a message: scalars of custom environments' `info`."""
 
@@ -49,9 +49,11 @@ class EnvSlice:
         self._encoder = FrameEncoder()
 
     def reset(self) -> None:
-        """Reset every environment; the first observations go into slot 0."""
+        """Reset the environments of `acting_B`; the first observations go into slot 0."""
         shared = self._shared
         for i in self._envs:
+            if not shared.acting_B[i]:
+                continue
             shared.episode_over_B[i] = False
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
             self._begin(i, 0)
@@ -104,6 +106,8 @@ class EnvSlice:
             shared.episode_return_B[i] = shared.episode_length_B[i] = shared.episode_frames_B[i] = 0
         result = self._envs[i].step(shared.action_B[i], shared.observation_SB[slot, i])
         shared.crashed_B[i] = result.crashed
+        if result.crashed:
+            shared.crash_B[i] = result.crash.encode()[:MAX_CRASH_BYTES]
         shared.reward_B[i] = result.reward
         shared.terminated_B[i] = result.terminated
         shared.episode_over_B[i] = result.episode_over

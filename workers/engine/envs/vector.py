@@ -1,7 +1,7 @@
 """Many environments stepped together (Clemente et al. 2017, section 3, Figure 1)."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,8 @@ class FinishedEpisode:
     length_frames: int
     crashed: bool = False
     """The environment crashed and was reset: the episode does not count."""
+    crash: str = ""
+    """How it crashed."""
 
 
 class VectorEnv:
@@ -132,15 +134,29 @@ class VectorEnv:
 
     def reset(self) -> None:
         """Reset every environment; the first observations are in slot 0."""
-        for i in range(len(self.shared.next_seed_B)):
-            self.shared.next_seed_B[i] = self._next_seed(i)
+        self._reseed(range(len(self.shared.next_seed_B)))
+        self._begin(range(len(self.shared.next_seed_B)))
+
+    def cut(self, environments: Sequence[int]) -> list[FinishedEpisode]:
+        """End episodes that go on, and begin the next ones, with their first observations in slot 0.
+
+        Raises:
+            ChildError: a process failed, or has exited.
+        """
+        episodes = [self._episode(i) for i in environments]
+        self._begin(environments)
+        return episodes
+
+    def _begin(self, environments: Sequence[int]) -> None:
+        self.shared.acting_B[:] = False
+        self.shared.acting_B[list(environments)] = True
         if self._local is not None:
             self._local.reset()
         else:
             self._send(RESET)
         self._await_answers()
         # Each environment's next seed is drawn ahead, since it resets within the step that ends its episode.
-        self._reseed(range(len(self.shared.next_seed_B)))
+        self._reseed(environments)
 
     def step(
         self, action_B: NDArray[Any], slot: int, acting_B: NDArray[np.bool_] | None = None
@@ -192,21 +208,23 @@ class VectorEnv:
         self._await_answers()
         over_B = shared.episode_over_B[environments] & shared.acting_B[environments]
         ended = (environments.start + np.flatnonzero(over_B)).tolist()
-        finished = [
-            FinishedEpisode(
-                environment=i,
-                seed=int(shared.episode_seed_B[i]),
-                episode_return=float(shared.episode_return_B[i]),
-                length_steps=int(shared.episode_length_B[i]),
-                length_frames=int(shared.episode_frames_B[i]),
-                crashed=bool(shared.crashed_B[i]),
-            )
-            for i in ended
-        ]
+        finished = [self._episode(i) for i in ended]
         for i in ended:
             shared.episode_seed_B[i] = shared.next_seed_B[i]
         self._reseed(ended)
         return finished
+
+    def _episode(self, i: int) -> FinishedEpisode:
+        shared = self.shared
+        return FinishedEpisode(
+            environment=i,
+            seed=int(shared.episode_seed_B[i]),
+            episode_return=float(shared.episode_return_B[i]),
+            length_steps=int(shared.episode_length_B[i]),
+            length_frames=int(shared.episode_frames_B[i]),
+            crashed=bool(shared.crashed_B[i]),
+            crash=shared.crash_B[i].decode(errors="ignore") if shared.crashed_B[i] else "",
+        )
 
     def take_info(self) -> Totals:
         """Scalars of custom environments' `info` that arrived since the last call.

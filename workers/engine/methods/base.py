@@ -47,6 +47,8 @@ class EpisodeEnd:
     length_frames: int
     crashed: bool = False
     """Whether the environment crashed: the episode then only causes a warning."""
+    crash: str = ""
+    """How it crashed."""
     recording: EpisodeRecorder | None = None
     """The whole episode, if it was recorded."""
 
@@ -127,9 +129,10 @@ class DivergedError(RuntimeError):
     """Training diverged (NaN or Inf); checkpoints saved before are intact."""
 
     def __init__(self, name: str, value: float) -> None:
-        super().__init__(
-            f"training diverged: {name} became {value} (NaN or Inf); try a smaller learning rate"
-        )
+        advice = "try a smaller learning rate"
+        if name.startswith("rollout/"):  # of the environment, not of the optimiser
+            advice = "the environment's rewards are not finite, or too large"
+        super().__init__(f"training diverged: {name} became {value} (NaN or Inf); {advice}")
 
 
 def check_finite(theta: "Tensor") -> None:

@@ -72,6 +72,7 @@ class EpisodeRunner:
                 length_steps=len(self._actions),
                 length_frames=self._frames,
                 crashed=step.crashed,
+                crash=step.crash,
                 recording=self._recorder,
             )
         return step

@@ -81,7 +81,7 @@ def adam(
     unbias_v: float,
     backwards: bool,
 ) -> None:
-    """`SharedAdam.step`, from either end; `unbias_m` is 1 / (1 - 0.9^n), `unbias_v` 1 / (1 - 0.999^n)."""
+    """`Adam.step`, from either end; `unbias_m` is 1 / (1 - 0.9^n), `unbias_v` 1 / (1 - 0.999^n)."""
     last = len(theta) - 1
     for i in range(len(theta)):
         k = last - i if backwards else i

@@ -170,6 +170,10 @@ class RMSProp:
         self.g.mul_(self.decay).addcmul_(dtheta, dtheta, value=rest)
         self.theta.sub_(self.g.add(self.eps).rsqrt_().mul_(dtheta).mul_(learning_rate))
 
+    def statistics(self) -> dict[str, Tensor]:
+        """Its running statistics by name; checkpoints store them."""
+        return {"g": self.g}
+
 
 class MomentumSGD:
     """Momentum SGD as in Mnih et al. 2016 (supplement, section 7); each actor-learner has its own m.
@@ -190,30 +194,61 @@ class MomentumSGD:
         self.theta.add_(self.m, alpha=-learning_rate)
 
 
-class SharedAdam:
-    """Adam (Kingma and Ba 2015) with moments and count of updates in shared memory.
+class Adam:
+    """Adam (Kingma and Ba 2015); several actors may share its moments and its count of updates.
 
         m <- 0.9 m + 0.1 dtheta,   v <- 0.999 v + 0.001 dtheta^2,   n <- n + 1
         theta <- theta - learning_rate (m / (1 - 0.9^n)) / (sqrt(v / (1 - 0.999^n)) + 1e-8)
 
-    The optimizer of ikostrikov/pytorch-a3c; not in Mnih et al. 2016.
+    Shared, it is the optimizer of ikostrikov/pytorch-a3c; not in Mnih et al. 2016.
     """
 
-    def __init__(self, theta: Tensor, *, m: Tensor, v: Tensor, n: Tensor, actor: int = 0) -> None:
-        """Optimise `theta` with moments `m` and `v`, each (P,), and the count `n`, a scalar, all float32."""
+    def __init__(
+        self,
+        theta: Tensor,
+        *,
+        m: Tensor | None = None,
+        v: Tensor | None = None,
+        n: Tensor | None = None,
+        actor: int = 0,
+    ) -> None:
+        """Optimise `theta`.
+
+        Args:
+            theta: parameters, (P,).
+            m: shared memory for the first moment, (P,); by default new.
+            v: shared memory for the second moment, (P,); by default new.
+            n: shared memory for the count of updates, a scalar float32; by default new.
+            actor: number of this actor.
+        """
         self.theta = theta
-        self._m, self._v, self._n = m, v, n
+        self._m = torch.zeros_like(theta) if m is None else m
+        self._v = torch.zeros_like(theta) if v is None else v
+        self._n = torch.zeros((), device=theta.device) if n is None else n
         self._pass = _Pass(len(theta), actor)
 
     @torch.no_grad()
-    def step(self, dtheta: Tensor, learning_rate: float) -> None:
+    def step(self, dtheta: Tensor, learning_rate: float | Tensor) -> None:
         """One update of theta, in place; arguments as for `RMSProp.step`."""
-        n = self._n.add_(1).item()
-        unbias_m, unbias_v = 1 / (1 - 0.9**n), 1 / (1 - 0.999**n)
-        kernels = _kernels()
-        backwards = self._pass.backwards
-        for theta, m, v, d in self._pass.parts(self.theta, self._m, self._v, dtheta):
-            kernels.adam(theta, m, v, d, learning_rate, unbias_m, unbias_v, backwards)
+        self._n.add_(1)
+        if _has_kernel(self.theta):
+            n = self._n.item()
+            unbias_m, unbias_v = 1 / (1 - 0.9**n), 1 / (1 - 0.999**n)
+            kernels, learning_rate = _kernels(), float(learning_rate)
+            backwards = self._pass.backwards
+            for theta, m, v, d in self._pass.parts(self.theta, self._m, self._v, dtheta):
+                kernels.adam(theta, m, v, d, learning_rate, unbias_m, unbias_v, backwards)
+            return
+        self._m.mul_(0.9).add_(dtheta, alpha=0.1)
+        self._v.mul_(0.999).addcmul_(dtheta, dtheta, value=0.001)
+        n_updates = self._n.double()  # 0.999^n is close to 1
+        rate = (learning_rate / (1 - 0.9**n_updates)).to(self.theta.dtype)
+        divisor = (self._v / (1 - 0.999**n_updates).to(self.theta.dtype)).sqrt_().add_(1e-8)
+        self.theta.sub_(divisor.reciprocal_().mul_(self._m).mul_(rate))
+
+    def statistics(self) -> dict[str, Tensor]:
+        """Its running statistics by name; checkpoints store them."""
+        return {"m": self._m, "v": self._v, "n": self._n}
 
 
 class CentredRMSProp:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from backend.specs.algorithms.memory import MAX_EVALUATION_ENVIRONMENTS
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import RunSpec
+from workers.engine.envs import env_config
 from workers.engine.envs.vector import VectorEnv
 from workers.engine.methods.base import EpisodeEnd, Policy
 from workers.engine.methods.recording import EpisodeRecorder
@@ -38,6 +39,21 @@ class EvaluationResult:
     first_episode: EpisodeEnd
     action_names: tuple[str, ...]
     time_s: float
+    cut_agent_steps: int
+    """Agent steps after which an episode was cut."""
+    n_cut: int
+    """Number of episodes that had not ended by then; their returns count as they were."""
+
+    @property
+    def cut_note(self) -> str:
+        """Says that episodes were cut, to follow the score; empty if none was."""
+        if not self.n_cut:
+            return ""
+        verb = "was" if self.n_cut == 1 else "were"
+        return (
+            f"; {self.n_cut} of them did not end and {verb} cut after {self.cut_agent_steps:,} agent steps: "
+            "set max_episode_agent_steps"
+        )
 
     @property
     def mean_return(self) -> float:
@@ -62,6 +78,7 @@ def evaluate(
 ) -> EvaluationResult:
     """Play `episodes` complete episodes.
 
+    An episode that has not ended after `evaluation_cut_agent_steps` of the environment is cut, and counts.
     Without crashes, episode k starts from the k-th seed; after a crash, the later episodes of that
     environment each take the next seed.
 
@@ -99,6 +116,8 @@ def evaluate(
         drawn[i] += 1
         return k if starts is not None else episode_seed(seed, STREAM, k)
 
+    cut_agent_steps = env_config(spec, protocol).evaluation_cut_agent_steps
+    n_cut = 0
     env = VectorEnv(
         spec,
         environments=B,
@@ -131,6 +150,11 @@ def evaluate(
                 lives = 0 if shared.episode_over_B[0] else int(shared.lives_B[0])
                 recorder.add(action_N[0], float(shared.reward_B[0]), float(value_N[0]), policy_NA[0], lives)
                 recorder.truncated = bool(shared.truncated_B[0])
+            is_cut_B = acting_B & ~shared.episode_over_B & (shared.episode_length_B >= cut_agent_steps)
+            if is_cut_B.any():
+                n_cut += int(is_cut_B.sum())
+                recorder.truncated |= bool(is_cut_B[0])
+                finished += env.cut(np.flatnonzero(is_cut_B).tolist())
             for episode in finished:
                 policy.forget(episode.environment)
                 if episode.crashed:
@@ -161,6 +185,8 @@ def evaluate(
         first_episode=first,
         action_names=env.action_names,
         time_s=time.monotonic() - started,
+        cut_agent_steps=cut_agent_steps,
+        n_cut=n_cut,
     )
 
 

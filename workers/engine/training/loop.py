@@ -282,8 +282,8 @@ class Training:
     def _record_episode(self, learner: Learner, episode: EpisodeEnd) -> None:
         counters = self._journal.counters
         if episode.crashed:
-            message = f"environment crashed in the episode with the seed {episode.seed}; restarted"
-            self._journal.log(message, "warning")
+            dropped = f"environment crashed in the episode with the seed {episode.seed}; restarted"
+            self._journal.log(f"{dropped}: {episode.crash}", "warning")
             return
         counters.episodes += 1
         self._returns.append(episode.episode_return)

@@ -22,7 +22,8 @@ Watch = Callable[[int, NDArray[Any]], None]
 
 
 class ReplayMismatchError(RuntimeError):
-    """Repeating a replay gave other rewards: another emulator version, or a damaged file."""
+    """Repeating a replay gave other rewards: another emulator version, an environment that does not follow
+    its seed, or a damaged file."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ def repeat(env: Env, t: int, action: Any, reward: float | np.float32, observatio
     if step.reward != reward:
         raise ReplayMismatchError(
             f"decision {t} gave reward {step.reward}, but {reward} was recorded: "
-            "the emulator's version differs, or the replay is damaged"
+            "the emulator's version differs, the environment does not follow its seed, or the replay is "
+            "damaged"
         )
     return step
 

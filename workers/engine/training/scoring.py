@@ -115,7 +115,8 @@ class Scoring:
         )
         journal.log(
             f"evaluated {name}{note}: mean return {result.mean_return:.2f} "
-            f"over {episodes} {result.protocol} episodes in {result.time_s:.0f} s"
+            f"over {episodes} {result.protocol} episodes in {result.time_s:.0f} s{result.cut_note}",
+            "warning" if result.n_cut else "info",
         )
         return result
 

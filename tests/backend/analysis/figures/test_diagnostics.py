@@ -3,11 +3,13 @@ import plotly.graph_objects as go
 import pytest
 
 from backend.analysis.figures.curve import CurveLine
-from backend.analysis.figures.diagnostics import BY_ID, PANELS, available_panels, diagnostic_figure
+from backend.analysis.figures.diagnostics import BY_ID, available_panels, diagnostic_figure
 from backend.analysis.figures.figure import Label
 from backend.analysis.metrics import repository as series
+from backend.analysis.metrics.catalogue import METRICS
 from backend.analysis.metrics.chunks import Array
 from backend.db.engine import writing
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.events import PointsEvent
 from tests.backend.analysis.figures.lines import valid
 from tests.support.rows import make_run
@@ -73,8 +75,15 @@ def test_available_panels_are_those_of_recorded_metrics() -> None:
         "epsilon",
         "q",
     ]
-    ga3c = available_panels({metric for panel in PANELS[:7] for metric in panel.names})
-    assert [panel.id for panel in ga3c] == [panel.id for panel in PANELS[:7]]
+    declared = ALGORITHMS["ga3c"].panels
+    assert len(declared) == 7
+    assert available_panels({metric for panel in declared for metric in panel.names}) == list(declared)
+
+
+def test_algorithms_that_share_a_panel_or_a_metric_declare_it_alike() -> None:
+    for algorithm in ALGORITHMS.values():
+        assert all(BY_ID[panel.id] == panel for panel in algorithm.panels)
+        assert all(METRICS[name] == metric for name, metric in algorithm.metrics.items())
 
 
 @pytest.mark.service

@@ -24,6 +24,7 @@ BODIES: dict[str, Any] = {
     "episodes": BATCH | {"episodes": []},
     "log": BATCH | {"lines": []},
     "points": BATCH | {"series": []},
+    "provenance": BATCH,
     "settings": {"config": {"beta": 0.5}},
     "step-notes": {"agent_steps": 1, "text": "a note"},
     "videos": FILE | {"form": "file"},

@@ -1,6 +1,6 @@
 """How methods use a GPU, with the CPU in its place: the same updates, and a switch for every graph."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -96,7 +96,7 @@ class NoAgents:
     def is_current(self, request: AgentRequest) -> bool:
         return True
 
-    def answer_prediction(self, request: AgentRequest) -> None: ...
+    def answer_predictions(self, requests: Sequence[AgentRequest]) -> None: ...
     def answer_training(self, request: AgentRequest) -> None: ...
 
 

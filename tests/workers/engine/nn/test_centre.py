@@ -24,11 +24,11 @@ from workers.engine.nn.networks import (
 )
 from workers.engine.nn.optimizers import (
     AdaGrad,
+    Adam,
     CentredRMSProp,
     FlatParameters,
     MomentumSGD,
     RMSProp,
-    SharedAdam,
 )
 from workers.engine.nn.policies import SampledPolicy
 
@@ -220,9 +220,7 @@ OPTIMIZERS: dict[str, Callable[[Tensor], Any]] = {
     "rmsprop": lambda theta: RMSProp(theta, decay=0.99, eps=1e-10),
     "rmsprop from 1": lambda theta: RMSProp(theta, decay=0.99, eps=0.1, initial_g=1.0, actor=3),
     "momentum_sgd": lambda theta: MomentumSGD(theta, momentum=0.9, m=torch.zeros_like(theta)),
-    "shared_adam": lambda theta: SharedAdam(
-        theta, m=torch.zeros_like(theta), v=torch.zeros_like(theta), n=torch.zeros(()), actor=1
-    ),
+    "shared_adam": lambda theta: Adam(theta, actor=1),
     "centred_rmsprop": lambda theta: CentredRMSProp(theta, decay=0.95, eps=0.01),
     "adagrad": lambda theta: AdaGrad(theta, eps=0.01),
 }

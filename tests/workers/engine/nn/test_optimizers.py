@@ -7,11 +7,11 @@ from torch import nn
 
 from workers.engine.nn.networks import actor_critic
 from workers.engine.nn.optimizers import (
+    Adam,
     CentredRMSProp,
     FlatParameters,
     MomentumSGD,
     RMSProp,
-    SharedAdam,
     clip_grad_norm_,
 )
 
@@ -98,7 +98,7 @@ def test_optimizer_propagates_nan() -> None:
     for optimizer in (
         RMSProp(torch.zeros(20), decay=0.99, eps=0.1),
         CentredRMSProp(torch.zeros(20), decay=0.95, eps=0.01),
-        SharedAdam(torch.zeros(20), m=torch.zeros(20), v=torch.zeros(20), n=torch.zeros(1)[0]),
+        Adam(torch.zeros(20)),
     ):
         dtheta = torch.ones(20)
         dtheta[3], dtheta[17] = torch.nan, torch.inf
@@ -158,7 +158,7 @@ def test_shared_adam_counts_updates_of_all_actors() -> None:
     theta, m, v = rng.normal(size=50), np.zeros(50), np.zeros(50)
     shared = torch.from_numpy(theta.astype(np.float32))
     moments = {"m": torch.zeros(50), "v": torch.zeros(50), "n": torch.zeros(2)[0]}
-    actors = [SharedAdam(shared, **moments, actor=actor) for actor in (2, 3)]
+    actors = [Adam(shared, **moments, actor=actor) for actor in (2, 3)]
     for n in range(1, 21):
         dtheta = rng.normal(size=50)
         actors[n % 2].step(torch.from_numpy(dtheta.astype(np.float32)), 0.01 / n)
@@ -167,3 +167,16 @@ def test_shared_adam_counts_updates_of_all_actors() -> None:
         theta = theta - 0.01 / n * (m / (1 - 0.9**n)) / (np.sqrt(v / (1 - 0.999**n)) + 1e-8)
     np.testing.assert_allclose(shared.numpy(), theta, rtol=0, atol=2e-6)
     assert moments["n"].item() == 20
+
+
+def test_adam_without_a_kernel_computes_the_same() -> None:
+    """As on a GPU, where the rate is a tensor."""
+    rng = np.random.default_rng(0)
+    start = torch.from_numpy(rng.normal(size=50))
+    single, double = Adam(start.float()), Adam(start.clone())
+    for _ in range(20):
+        dtheta = torch.from_numpy(rng.normal(size=50))
+        single.step(dtheta.float(), 0.01)
+        double.step(dtheta, torch.tensor(0.01))
+    torch.testing.assert_close(single.theta.double(), double.theta, rtol=0, atol=2e-6)
+    assert single.statistics()["n"] == double.statistics()["n"] == 20

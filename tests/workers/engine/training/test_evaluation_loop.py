@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.environments.custom import CustomConfig
 from backend.specs.events import EvaluationEvent
 from backend.specs.run import parse_run_spec
 from tests.support.atari_reference import reference
@@ -20,7 +21,7 @@ from workers.engine.envs import make_env
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn.seeds import episode_seed
-from workers.engine.training import scoring
+from workers.engine.training import evaluation, scoring
 from workers.engine.training.evaluation import STREAM, EvaluationInterrupted, evaluate
 from workers.engine.training.loop import Training
 
@@ -132,6 +133,25 @@ def test_crashed_episode_of_an_evaluation_is_replaced_and_not_scored(script: Scr
     assert result.first_episode.recording is not None
     result.first_episode.recording.save(file, seed=0, protocol=None, frames_per_step=1, action_names=())
     assert np.load(file)["rewards"].tolist() == [2.0, 3.0]
+
+
+def test_evaluation_cuts_and_counts_an_episode_that_does_not_end(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CustomConfig, "evaluation_cut_agent_steps", 4)
+    monkeypatch.setattr(evaluation, "MAX_EVALUATION_ENVIRONMENTS", 1)
+    part = script([Outcome(1.0)] * 4 + [Outcome(0.5), Outcome(0.5, "terminated")])
+    spec = parse_run_spec(part | {"algorithm": "paac", "stop": {"agent_steps": 1}})
+    result = evaluate(Drawn(N_ACTIONS), spec, episodes=3, seed=3, processes=0)
+    assert (result.returns, result.lengths_frames) == ([4.0, 1.0, 4.0], [4, 2, 4])
+    assert result.seeds == [episode_seed(3, STREAM, k) for k in range(3)]
+    assert result.cut_note == (
+        "; 2 of them did not end and were cut after 4 agent steps: set max_episode_agent_steps"
+    )
+    recording = result.first_episode.recording
+    assert recording is not None
+    recording.save(tmp_path / "x.npz", seed=0, protocol=None, frames_per_step=1, action_names=())
+    assert np.load(tmp_path / "x.npz")["truncated"]
 
 
 @pytest.mark.parametrize("end", ["terminated", "truncated"])

@@ -79,6 +79,12 @@ def test_record_raises_for_a_value_that_is_not_finite(file: JournalFile, value: 
         file.journal.record({"loss/value": value})
 
 
+def test_returns_that_are_not_finite_do_not_blame_the_optimizer(file: JournalFile) -> None:
+    with pytest.raises(DivergedError, match="the environment's rewards") as caught:
+        file.journal.add_point("rollout/episode_return", math.inf)
+    assert "learning rate" not in str(caught.value)
+
+
 def test_counters_round_trip_through_a_checkpoint() -> None:
     counters = Counters(agent_steps=1, frames=2, updates=3, episodes=4, wall_time_s=5.5)
     assert Counters(**counters.as_dict()) == counters  # type: ignore[arg-type]

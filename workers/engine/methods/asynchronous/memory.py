@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from backend.specs.algorithms.asynchronous import MAX_ACTORS, AsynchronousConfig
-from workers.engine.nn.optimizers import MomentumSGD, Optimizer, RMSProp, SharedAdam
+from workers.engine.nn.optimizers import Adam, MomentumSGD, Optimizer, RMSProp
 from workers.engine.processes.shared_memory import SharedArrays
 
 _SHARED_ROWS = 5
@@ -66,7 +66,7 @@ class Vectors:
         """The optimizer of one actor over the shared theta."""
         match config.optimizer:
             case "shared_adam":
-                return SharedAdam(self.theta, m=self._first, v=self._second, n=self._count, actor=actor)
+                return Adam(self.theta, m=self._first, v=self._second, n=self._count, actor=actor)
             case "momentum_sgd":
                 return MomentumSGD(self.theta, momentum=config.momentum, m=self._own[actor])
             case "rmsprop":

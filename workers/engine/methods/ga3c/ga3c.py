@@ -1,6 +1,6 @@
 """GA3C: one model with predictors and trainers, and agents without a model (Babaeizadeh et al. 2017).
 
-N_A agents, each a process with one environment, put their states into a prediction queue. N_P predictors
+N_A agents, each with one environment in a process, put their states into a prediction queue. N_P predictors
 take all waiting requests and answer them from one forward pass of the network. Agents submit their
 experiences, t_max or fewer at the end of an episode, to a training queue; N_T trainers take submissions until
 they have `min_training_batch` experiences, and update the one theta by equation 5,
@@ -13,6 +13,9 @@ N_A, N_P and N_T changes by one (section 4.3; see `workers.engine.methods.ga3c.a
 claimed memory for the largest N_A.
 
 Differences from the paper:
+- With `agents_per_process`, 1 by default, agents share processes. Each has its own environment, segments,
+  requests and policy lag; the process steps whichever of its agents has a prediction. If it dies, all of
+  them begin new episodes.
 - Agents do not send states: these are in shared memory as the bytes the environment gives, and the queues
   carry 6 bytes a request. pi and V are returned the same way.
 - Predictors read theta while trainers write it, as in TensorFlow; one trainer at a time takes a step, so

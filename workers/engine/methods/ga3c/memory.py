@@ -5,12 +5,10 @@ Separate from `agent` and `model`, which both use it: an agent's process loads n
 """
 
 import fcntl
-import select
 import socket
 import struct
 import termios
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +19,10 @@ from workers.engine.processes.shared_memory import SharedArrays
 
 STEPS, FRAMES, EPISODES_BEGUN = range(3)
 """Columns of `count_AC`."""
-_POLL_MS = 50
+PREDICTED, START, STOP = range(SEGMENTS, SEGMENTS + 3)
+"""What an agent is notified of, beside the number of a segment that is free again: pi and V of its state are
+computed; it starts; it stops."""
+_POLL_S = 0.05
 
 
 class ExperienceShape(NamedTuple):
@@ -52,7 +53,7 @@ class Experiences(SharedArrays):
     count_AC: NDArray[np.int64]
     """Decisions, frames and episodes begun, over the run."""
     waited_s_A: NDArray[np.float64]
-    """Time each agent has waited for predictors and trainers that were not paused."""
+    """Time each agent's process has waited for predictors and trainers that were not paused."""
     opened_at_s: NDArray[np.float64]
     """Monotonic time, which all processes share, when predictors and trainers last began to work after a
     pause; one element."""
@@ -82,22 +83,36 @@ class AgentRequest(NamedTuple):
 
     agent: int
     generation: int
-    """Which process of this agent; requests of earlier ones are ignored."""
+    """Which start of this agent; requests of earlier ones are ignored."""
     segment: int
     place: int
     """The state to predict; in the training queue, how many experiences the segment has."""
 
 
-_REQUEST = struct.Struct("<HHBB")
+class AgentNotice(NamedTuple):
+    """One message to an agent."""
+
+    agent: int
+    generation: int
+    """As in the agent's requests."""
+    event: int
+    """`PREDICTED`, `START`, `STOP`, or the segment that is free again."""
+
+
+_REQUEST, _NOTICE = struct.Struct("<HHBB"), struct.Struct("<HHB")
 REQUEST_BYTES = _REQUEST.size
+_NOTICES_BYTES = 256 * _NOTICE.size
 
 
 class Queue:
-    """A queue of requests from many processes to the threads of one: a socket in the kernel."""
+    """A queue of requests from many processes to the threads of one: a socket in the kernel.
+
+    The kernel adds what is written at once as a whole, so a stream of equal messages never breaks within one.
+    """
 
     def __init__(self) -> None:
-        self._out, self._in = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._out.setblocking(False)
+        self._out, self._in = socket.socketpair()
+        self._out.settimeout(_POLL_S)
 
     @property
     def entrance(self) -> socket.socket:
@@ -106,14 +121,11 @@ class Queue:
 
     def take(self, at_most: int) -> list[AgentRequest]:
         """All waiting requests, in order; waits briefly for the first one."""
-        taken: list[AgentRequest] = []
-        waiting = select.poll()
-        waiting.register(self._out, select.POLLIN)
-        waiting.poll(_POLL_MS)
-        with suppress(BlockingIOError):
-            while len(taken) < at_most:
-                taken.append(AgentRequest(*_REQUEST.unpack(self._out.recv(REQUEST_BYTES))))
-        return taken
+        try:
+            taken = self._out.recv(at_most * REQUEST_BYTES)
+        except TimeoutError:
+            return []
+        return [AgentRequest(*request) for request in _REQUEST.iter_unpack(taken)]
 
     def __len__(self) -> int:
         """Number of waiting requests."""
@@ -127,9 +139,19 @@ class Queue:
         self._in.close()
 
 
-def put(entrance: socket.socket, request: AgentRequest) -> None:
-    """Add a request to a queue; waits while it is full."""
-    entrance.sendall(_REQUEST.pack(*request))
+def put(entrance: socket.socket, *requests: AgentRequest) -> None:
+    """Add requests to a queue; waits while it is full."""
+    entrance.sendall(b"".join(_REQUEST.pack(*request) for request in requests))
+
+
+def notify(entrance: socket.socket, *notices: AgentNotice) -> None:
+    """Send these messages to the agents of one process."""
+    entrance.sendall(b"".join(_NOTICE.pack(*notice) for notice in notices))
+
+
+def take_notices(notices: socket.socket) -> list[AgentNotice]:
+    """Wait for messages to a process's agents; none: the engine has closed the other end."""
+    return [AgentNotice(*notice) for notice in _NOTICE.iter_unpack(notices.recv(_NOTICES_BYTES))]
 
 
 def places(requests: Sequence[AgentRequest]) -> tuple[list[int], list[int], list[int]]:

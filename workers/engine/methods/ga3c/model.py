@@ -17,6 +17,7 @@ from workers.engine.methods.base import histogram
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.gpu_batches import SIZES, GpuBatches, Losses
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, Queue, places
+from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration, acceleration_on, to_device
 from workers.engine.nn.host_forward import HostForward
 from workers.engine.nn.losses import ActorCriticLoss, ga3c_loss
@@ -35,10 +36,10 @@ class AgentNotifier(Protocol):
     """Notifies agents of results."""
 
     def is_current(self, request: AgentRequest) -> bool:
-        """Whether the process that sent this request is still the agent's."""
+        """Whether the agent has not been started anew since this request, or stopped."""
 
-    def answer_prediction(self, request: AgentRequest) -> None:
-        """Notify the agent that pi and V of its state are computed."""
+    def answer_predictions(self, requests: Sequence[AgentRequest]) -> None:
+        """Notify the agents that pi and V of their states are computed."""
 
     def answer_training(self, request: AgentRequest) -> None:
         """Notify the agent that its segment is free again."""
@@ -287,6 +288,7 @@ class Predictor(ModelThread):
         self, queue: Queue, model: Model, experiences: Experiences, agents: AgentNotifier, stats: Stats
     ):
         super().__init__(queue, model, experiences, agents, stats)
+        self._unroll = create_unroll(model.network.body, None)
         self._forward: HostForward | None = None
         if model.acceleration is not None:
             observation = experiences.observation_ASL[0, 0, 0]
@@ -319,13 +321,12 @@ class Predictor(ModelThread):
         shared.policy_AN[at[0]] = policy_BA  # [agents, actions] and [requests, actions]
         shared.value_A[at[0]] = value_B
         shared.version_ASL[at] = version
-        for request in requests:
-            self._agents.answer_prediction(request)
+        self._agents.answer_predictions(requests)
         self._stats.predicted(len(requests))
 
     def _evaluate(self, observation_B: Tensor) -> tuple[Tensor, Tensor]:
         """The policy pi (B, A) and V (B,) of states (B, …)."""
-        logits_BA, value_B = self._model.network(observation_B)
+        logits_BA, value_B = self._model.network.heads(self._unroll.peek(observation_B))
         return logits_BA.softmax(-1), value_B
 
 

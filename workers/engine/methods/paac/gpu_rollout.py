@@ -7,8 +7,8 @@ Read `workers.engine.methods.paac.rollout` first; this computes the same, faster
 - An observation travels to the GPU once, as bytes, from the pinned memory that its environment wrote it to.
   The last observations of a rollout, which are bootstrapped from, are the first of the next.
 - Acting in one group is one CUDA graph for each decision of a rollout: the observations' copy, the forward
-  pass, the sampled actions, and the copy back. Learning is one graph: the returns, the loss, its gradient,
-  and the update. See `workers.engine.nn.graphs.Graphs`.
+  pass, the sampled actions, and the copy back. Learning is one graph: every gradient of the rollout, each
+  with its update. See `workers.engine.nn.graphs.Graphs`.
 
 On a CPU it computes the same without graphs, which is how it is tested there.
 """
@@ -31,11 +31,10 @@ from workers.engine.methods.paac.rollout import Outcomes, RolloutResult, Rollout
 from workers.engine.nn.devices import Acceleration, create_stream, host_buffer, on_stream, pin, unpin
 from workers.engine.nn.graphs import Graphs
 from workers.engine.nn.optimizers import FlatParameters
-from workers.engine.nn.returns import n_step_returns
 
 
 class GpuRolloutWorker(RolloutWorker):
-    """Steps all environments of a run, and updates theta by the gradient of each rollout."""
+    """Steps all environments of a run, and updates theta by the gradients of each rollout."""
 
     def __init__(
         self,
@@ -72,6 +71,7 @@ class GpuRolloutWorker(RolloutWorker):
             spec, factories, everywhere, network, flat, theta_minus, processes=processes, groups=groups
         )
         self._update = update
+        self._n_updates = factories.updates
         device, T = self._device, self._config.t_max
         is_recordable = acceleration.graphs and self._unroll.reuses_memory
         self.graphs = Graphs(device, self._generator, enabled=is_recordable)
@@ -82,16 +82,21 @@ class GpuRolloutWorker(RolloutWorker):
         self._is_uploaded = False
         """Whether the observations that the next rollout begins with are on the GPU."""
         n_actions = len(self._env.action_names)
-        self._action_TB = torch.zeros(T, n_e, dtype=torch.int64, device=device)
+        action_B = self._env.shared.action_B  # integers, or (B, D) numbers
+        dtype = torch.float32 if action_B.ndim > 1 else torch.int64
+        self._action_TB = torch.zeros(T, *action_B.shape, dtype=dtype, device=device)
+        self._log_pi_TB = torch.zeros(T, n_e, device=device)
+        self._has_log_pi = False
+        self._value_TB = torch.zeros(T, n_e, device=device)
         self._bootstrap_B = torch.zeros(n_e, device=device)
-        self._chosen_B = host_buffer(n_e, dtype=torch.int64, device=device)
+        self._chosen_B = host_buffer(*action_B.shape, dtype=dtype, device=device)
         self._value_B = host_buffer(n_e, dtype=torch.float32, device=device)
         self._policy_BA = host_buffer(n_e, n_actions, dtype=torch.float32, device=device)
         self._reward_TB = host_buffer(T, n_e, dtype=torch.float32, device=device)
-        self._terminated_TB = host_buffer(T, n_e, dtype=torch.bool, device=device)
+        self._ended_TB = host_buffer(T, n_e, dtype=torch.bool, device=device)
         self._learning_rate = host_buffer(dtype=torch.float32, device=device)
         self._metrics: Tensor | None = None
-        """The rollout's metrics, and the gradient's norm."""
+        """The rollout's metrics, and the gradients' norm: means over its updates."""
         self._metric_names: list[str] = []
 
     def set_learning_rate(self, rate: float) -> None:
@@ -109,7 +114,7 @@ class GpuRolloutWorker(RolloutWorker):
         self._is_uploaded = False
 
     def finish(self) -> RolloutResult:
-        """Lines 4 to 18 of Algorithm 1: a rollout, and the update by its gradient."""
+        """Lines 4 to 18 of Algorithm 1: a rollout, and the updates by its gradients."""
         with on_stream(self._stream):
             return self._finish()
 
@@ -124,9 +129,9 @@ class GpuRolloutWorker(RolloutWorker):
 
     def _finish(self) -> RolloutResult:
         T, groups = self._config.t_max, list(enumerate(self._env.groups))
-        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._algorithm.begin(self._frames))
+        result = self._new_result()
         crashed_TB = np.empty((T, self._B), np.bool_)
-        outcomes = Outcomes(self._reward_TB.numpy(), self._terminated_TB.numpy(), crashed_TB)
+        outcomes = Outcomes(self._reward_TB.numpy(), self._ended_TB.numpy(), crashed_TB)
         environment_s = choosing_s = 0.0
         if not self._is_uploaded:
             for _, group in groups:
@@ -173,8 +178,12 @@ class GpuRolloutWorker(RolloutWorker):
         if t == 0 and g == 0:
             self._unroll.begin()
         observation_B = self.upload(group) if t else self._observation_B[group]
-        choice = self._algorithm.choose(self._unroll.step(observation_B), group)
+        choice = self._algorithm.choose(self._features(observation_B, t, group), group)
         self._action_TB[t, group] = choice.action_B
+        self._value_TB[t, group] = choice.value_B
+        if choice.log_pi_B is not None:
+            self._has_log_pi = True
+            self._log_pi_TB[t, group] = choice.log_pi_B
         self._chosen_B[group].copy_(choice.action_B, non_blocking=True)
         self._value_B[group].copy_(choice.value_B, non_blocking=True)
         self._policy_BA[group].copy_(choice.policy_BA, non_blocking=True)
@@ -191,38 +200,51 @@ class GpuRolloutWorker(RolloutWorker):
     def _learn_from(self, crashed_TB: NDArray[np.bool_], result: RolloutResult) -> None:
         """Update theta, and add the rollout's metrics to the result."""
         if crashed_TB.any():
-            kept_N = np.flatnonzero(~crashed_TB)
-            result.metrics = self._learn(self._action_TB.view(-1), self._returns().view(-1), kept_N)
-            result.grad_norm = self._update(self._learning_rate.to(self._device)).item()
-            return
-        self.graphs.run("learn", self._learn_from_all)
-        self._wait()
-        assert self._metrics is not None
-        *metrics, result.grad_norm = self._metrics.tolist()
-        result.metrics = dict(zip(self._metric_names, metrics, strict=True))
+            names, means = self._learn(crashed_TB)
+        else:
+            self.graphs.run("learn", self._learn_from_all)
+            self._wait()
+            assert self._metrics is not None
+            names, means = self._metric_names, self._metrics
+        *metrics, result.grad_norm = means.tolist()
+        result.metrics = dict(zip(names, metrics, strict=True))
 
     def _learn_from_all(self) -> None:
-        """As `_learn`, for a rollout in which no environment crashed; then the update."""
-        self._flat.dtheta.zero_()
-        features_NF = self._unroll.features()
-        loss, metrics = self._algorithm.loss(features_NF, self._action_TB.view(-1), self._returns().view(-1))
-        loss.backward()  # type: ignore[no-untyped-call]
-        assert features_NF.grad is not None
-        self._unroll.backward(features_NF.grad)
-        norm = self._update(self._learning_rate.to(self._device, non_blocking=True))
+        """As `_learn`, for a rollout in which no environment crashed."""
+        names, means = self._learn()
         if self._metrics is None:
-            self._metric_names = list(metrics)
-            self._metrics = host_buffer(len(metrics) + 1, dtype=torch.float32, device=self._device)
-        self._metrics.copy_(torch.stack([*metrics.values(), norm]).detach(), non_blocking=True)
+            self._metric_names = names
+            self._metrics = host_buffer(len(means), dtype=torch.float32, device=self._device)
+        self._metrics.copy_(means, non_blocking=True)
 
-    def _returns(self) -> Tensor:
-        """Returns of the rollout, (T, B), on the GPU."""
-        return n_step_returns(
-            self._reward_TB.to(self._device, non_blocking=True),
-            self._terminated_TB.to(self._device, non_blocking=True),
+    def _learn(self, crashed_TB: NDArray[np.bool_] | None = None) -> tuple[list[str], Tensor]:
+        """Compute every gradient of the rollout, and update theta by each.
+
+        Args:
+            crashed_TB: the decisions to drop; None for none.
+
+        Returns:
+            Names of the metrics, and their means over the updates, with that of the gradients' norms behind.
+        """
+        device = self._device
+        self._begin_learning(
+            self._action_TB.flatten(0, 1),
+            self._log_pi_TB.view(-1) if self._has_log_pi else None,
+            self._value_TB,
+            self._reward_TB.to(device, non_blocking=True),
+            self._ended_TB.to(device, non_blocking=True),
             self._bootstrap_B,
-            self._config.gamma,
+            crashed_TB,
         )
+        rate = self._learning_rate.to(device, non_blocking=True)
+        by_update = []
+        for _ in range(self._n_updates(self._config)):
+            metrics = self._next_gradient()
+            norm = self._update(rate)
+            by_update.append(torch.stack([*metrics.values(), norm]).detach())
+        means = torch.stack(by_update).mean(0)
+        means[:-1] *= self._share
+        return list(metrics), means
 
     def _wait(self) -> None:
         """Wait until the GPU has done all that was launched."""

@@ -3,7 +3,8 @@
 n_e environments are stepped together; actions for all of them come from one copy of theta, which after
 t_max decisions of each environment is updated with the mean gradient of a `RolloutAlgorithm`'s loss over all
 n_e t_max of them, by RMSProp with eps inside the root. Because acting and learning use the same parameters,
-the activations of acting are kept for the backward pass: there is no second forward pass.
+the activations of acting are kept for the backward pass: there is no second forward pass. An algorithm may
+instead update theta several times from the same rollout, and by an optimizer of its own (`RolloutFactories`).
 
 Differences from the paper:
 - On a GPU, as in the paper, one master chooses all actions and n_w processes step the environments; while
@@ -49,14 +50,11 @@ from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWor
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker, Timings
 from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.devices import Acceleration, acceleration_on, describe, resolve_device
-from workers.engine.nn.optimizers import FlatParameters, RMSProp, clip_grad_norm_, load_kernels
+from workers.engine.nn.optimizers import FlatParameters, clip_grad_norm_, load_kernels
 from workers.engine.nn.schedules import learning_rate
 from workers.engine.nn.seeds import episode_seed
 from workers.engine.processes.child import preload
 from workers.engine.processes.phases import COMPILING, enter_phase
-
-PRINTED_N_E = 32
-"""Environments for which the paper prints its learning rate."""
 
 
 class PaacLearner:
@@ -113,7 +111,7 @@ class PaacLearner:
         else:
             n_parameters = sum(p.numel() for p in self.network.parameters())
             self.memory = ParameterMemory(workers, n_parameters)
-            theta, self.theta_minus, _ = self.memory.views()
+            theta, self.theta_minus, self._dthetas = self.memory.views()
             theta.copy_(FlatParameters(self.network).theta)
             self.theta_minus.copy_(theta)
             self.flat = FlatParameters(self.network, theta=theta)
@@ -126,9 +124,7 @@ class PaacLearner:
             self.memory.close()  # every worker has it now
         self.n_rollout_workers: int | None = len(self.rollout_workers)
         self._frames = 0
-        self._optimizer = RMSProp(
-            self.flat.theta, decay=c.rmsprop_decay, eps=c.rmsprop_eps, initial_g=c.rmsprop_initial_g
-        )
+        self._optimizer = factories.optimizer(c, self.flat.theta)
         enter_phase(COMPILING)
         load_kernels(self.flat.theta)
         for k, worker in enumerate(self.rollout_workers):
@@ -138,29 +134,24 @@ class PaacLearner:
         self.theta_minus.copy_(self.flat.theta)
 
     def advance(self, progress: float, *, watched: bool) -> StepResult:
-        """One pass of Algorithm 1's outer loop: a rollout and an update."""
+        """One pass of Algorithm 1's outer loop: a rollout and its updates."""
         c = self.config
         started = time.perf_counter()
         has_begun = self._frames > 0
-        rate = c.learning_rate * (c.n_e / PRINTED_N_E if c.scale_learning_rate else 1)
-        rate = learning_rate(rate, c.learning_rate_schedule, progress)
+        rate = learning_rate(c.step_size, c.learning_rate_schedule, progress)
         for worker in self.rollout_workers:
-            worker.begin(self._frames, watched=watched)
+            worker.begin(self._frames, progress, watched=watched)
             if isinstance(worker, GpuRolloutWorker):
                 worker.set_learning_rate(rate)
         results = [worker.finish() for worker in self.rollout_workers]
         gathered = time.perf_counter()
+        n_updates = self._factories.updates(c)
         norm = results[0].grad_norm
+        metrics = _sums([result.metrics for result in results])
         if norm is None:
-            if len(results) > 1:
-                self.flat.dtheta.copy_(results[0].dtheta)
-                for result in results[1:]:
-                    self.flat.dtheta.add_(result.dtheta)
-            norm = self._update(rate).item()
+            norm, metrics = self._update_theta(n_updates, rate, metrics)
         frames = sum(result.frames for result in results)
         self._count(frames)
-        names = {name: None for result in results for name in result.metrics}
-        metrics = {name: sum(result.metrics.get(name, 0.0) for result in results) for name in names}
         metrics |= {"optim/grad_norm": norm, "optim/learning_rate": rate}
         now = time.perf_counter()
         info: Totals = {}
@@ -172,7 +163,7 @@ class PaacLearner:
         return StepResult(
             agent_steps=c.n_e * c.t_max,
             frames=frames,
-            updates=1,
+            updates=n_updates,
             episodes=[episode for result in results for episode in result.episodes],
             metrics=metrics | usage,
             # In the first rollout all environments have the epsilon 1, whatever theirs is later.
@@ -185,10 +176,41 @@ class PaacLearner:
         """Nothing: no environment or worker runs between two calls of `advance`."""
         return StepResult(0, 0, 0)
 
+    def _update_theta(
+        self, n_updates: int, rate: float, metrics: dict[str, float]
+    ) -> tuple[float, dict[str, float]]:
+        """Update theta by each gradient of a rollout.
+
+        Args:
+            n_updates: how many there are.
+            rate: the learning rate.
+            metrics: of the first gradient, which the workers have computed.
+
+        Returns:
+            The mean norm of the gradients before clipping, and the means of their metrics.
+        """
+        norms, by_update = [], [metrics]
+        for k in range(n_updates):
+            if k:
+                for worker in self.rollout_workers:
+                    worker.begin_gradient()
+                by_update.append(_sums([worker.finish_gradient() for worker in self.rollout_workers]))
+            self._add_gradients()
+            norms.append(self._update(rate).item())
+        totals = _sums(by_update)
+        return sum(norms) / n_updates, {name: total / n_updates for name, total in totals.items()}
+
+    def _add_gradients(self) -> None:
+        """Add the gradients of several workers, in a fixed order."""
+        if len(self.rollout_workers) > 1:
+            self.flat.dtheta.copy_(self._dthetas[0])
+            for dtheta in self._dthetas[1:]:
+                self.flat.dtheta.add_(dtheta)
+
     def _update(self, rate: float | Tensor) -> Tensor:
         """Line 18 of Algorithm 1: update theta by dtheta; returns its norm before clipping, a scalar."""
         c, dtheta = self.config, self.flat.dtheta
-        norm = clip_grad_norm_(dtheta.mul_(c.gradient_scale), c.max_grad_norm)
+        norm = clip_grad_norm_(dtheta.mul_(c.gradient_factor), c.max_grad_norm)
         self._optimizer.step(dtheta, rate)
         return norm
 
@@ -203,10 +225,10 @@ class PaacLearner:
         return self._factories.policy(self.network, self._device, seed)
 
     def state(self) -> dict[str, Any]:
-        """Parameters, accumulator, target network, and the state of each rollout worker."""
+        """Parameters, the optimizer's statistics, target network, and the state of each rollout worker."""
         state = {
             "theta": self.flat.theta.cpu().clone(),  # its own storage, without the workers' gradients
-            "g": self._optimizer.g.cpu(),
+            **{name: value.cpu() for name, value in self._optimizer.statistics().items()},
             "shares": [worker.state() for worker in self.rollout_workers],
         }
         if self._factories.target_frames(self.config):
@@ -221,7 +243,8 @@ class PaacLearner:
         """
         check_network(len(state["theta"]), len(self.flat.theta))
         self.flat.theta.copy_(state["theta"])
-        self._optimizer.g.copy_(state["g"])
+        for name, value in self._optimizer.statistics().items():
+            value.copy_(state[name])
         if self._factories.target_frames(self.config):
             self.theta_minus.copy_(state["theta_minus"])
             self._frames = state["frames"]
@@ -270,6 +293,12 @@ def time_usage(spent: list[Timings], *, update_s: float, total_s: float) -> dict
     known = {"environment": environment_s, "choosing": choosing_s, "learning": learning_s + update_s}
     known["rest"] = max(0.0, total_s - sum(known.values()))
     return {f"paac/time_{part}": part_s / total_s for part, part_s in known.items()}
+
+
+def _sums(parts: list[dict[str, float]]) -> dict[str, float]:
+    """The sums of equally named metrics; a worker has none of a rollout of crashes alone."""
+    names = {name: None for part in parts for name in part}
+    return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
 
 
 def _exploration(results: list[RolloutResult]) -> dict[str, dict[str, float]]:

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from backend.specs.algorithms.paac import PaacConfig
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import AlgorithmFactories, Policy
+from workers.engine.methods.base import Policy
 from workers.engine.methods.paac.learner import synchronous_method
-from workers.engine.methods.paac.method import BatchDecision, RolloutContext
+from workers.engine.methods.paac.method import BatchDecision, RolloutFactories, SinglePass
 from workers.engine.nn.losses import actor_critic_loss
 from workers.engine.nn.networks import ActorCritic, actor_critic
 from workers.engine.nn.policies import SampledPolicy, sample
@@ -43,17 +43,11 @@ def policy(network: ActorCritic, device: torch.device, seed: int) -> Policy:
     return SampledPolicy(network, device, seed)
 
 
-class PaacActorCritic:
+class PaacActorCritic(SinglePass[PaacConfig, ActorCritic]):
     """See `RolloutAlgorithm`. One policy for all environments: it is on-policy."""
 
-    def __init__(self, context: RolloutContext[PaacConfig, ActorCritic]) -> None:
-        self._config = context.config
-        self._network = context.network
-        self._peek = context.peek
-        self._generator = context.generator
-
-    def begin(self, frames: int) -> None:
-        """Nothing depends on the frames."""
+    def begin(self, frames: int, progress: float) -> None:
+        """Nothing depends on either."""
 
     def choose(self, features_BF: Tensor, group: slice) -> BatchDecision:
         """Sample from pi."""
@@ -63,7 +57,7 @@ class PaacActorCritic:
 
     def value(self, observation_B: Tensor) -> Tensor:
         """V(s; theta_v)."""
-        v_B: Tensor = self._network.heads(self._peek(observation_B))[1]
+        v_B: Tensor = self._network.heads(self._unroll.peek(observation_B))[1]
         return v_B
 
     def loss(self, features_NF: Tensor, action_N: Tensor, R_N: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -78,9 +72,5 @@ class PaacActorCritic:
         metrics = {"loss/policy": loss.policy, "loss/value": loss.value, "loss/entropy": loss.entropy}
         return loss.total, metrics
 
-    def change(self, config: PaacConfig) -> None:
-        """Continue with this config."""
-        self._config = config
 
-
-METHOD = synchronous_method(AlgorithmFactories(PaacConfig, network, policy, PaacActorCritic))
+METHOD = synchronous_method(RolloutFactories(PaacConfig, network, policy, PaacActorCritic))

@@ -24,9 +24,14 @@ from torch import Tensor
 from backend.specs.algorithms.paac_q import PaacQConfig
 from workers.engine.envs.base import Env
 from workers.engine.methods.asynchronous.q import EPSILON_PROBABILITIES, policy, target_frames
-from workers.engine.methods.base import AlgorithmFactories
 from workers.engine.methods.paac.learner import synchronous_method
-from workers.engine.methods.paac.method import BatchDecision, RolloutContext, Slice
+from workers.engine.methods.paac.method import (
+    BatchDecision,
+    RolloutContext,
+    RolloutFactories,
+    SinglePass,
+    Slice,
+)
 from workers.engine.nn.losses import td_loss
 from workers.engine.nn.networks import ActionValues, action_values
 from workers.engine.nn.optimizers import FlatParameters
@@ -48,20 +53,18 @@ def epsilons(config: PaacQConfig, environments: Slice, frames: int) -> NDArray[n
     return epsilon_B
 
 
-class PaacNStepQ:
+class PaacNStepQ(SinglePass[PaacQConfig, ActionValues]):
     """See `RolloutAlgorithm`."""
 
     def __init__(self, context: RolloutContext[PaacQConfig, ActionValues]) -> None:
-        self._config = context.config
-        self._network = context.network
+        super().__init__(context)
         self._environments = context.environments
-        self._generator = context.generator
         self._target_network: ActionValues = deepcopy(context.network)
         FlatParameters(self._target_network, theta=context.theta_minus)
         first, last = context.environments
         self._epsilon_B = torch.zeros(last - first, dtype=torch.float64, device=context.generator.device)
 
-    def begin(self, frames: int) -> NDArray[np.float64]:
+    def begin(self, frames: int, progress: float) -> NDArray[np.float64]:
         """Anneal epsilon, which is constant within a rollout."""
         epsilon_B = epsilons(self._config, self._environments, frames)
         self._epsilon_B.copy_(torch.from_numpy(epsilon_B))
@@ -86,9 +89,5 @@ class PaacNStepQ:
         loss = td_loss(q_NA, action_N, R_N)
         return loss, {"loss/td": loss, "value/max_q": q_NA.max(-1).values.mean()}
 
-    def change(self, config: PaacQConfig) -> None:
-        """Continue with this config."""
-        self._config = config
 
-
-METHOD = synchronous_method(AlgorithmFactories(PaacQConfig, network, policy, PaacNStepQ, target_frames))
+METHOD = synchronous_method(RolloutFactories(PaacQConfig, network, policy, PaacNStepQ, target_frames))

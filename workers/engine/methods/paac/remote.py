@@ -62,12 +62,12 @@ class RemoteRolloutWorker:
         """Wait until its environments are built."""
         self._child.reply()
 
-    def begin(self, frames: int, *, watched: bool) -> None:
+    def begin(self, frames: int, progress: float, *, watched: bool) -> None:
         """Start on a rollout."""
-        self._child.send("rollout", (frames, watched))
+        self._child.send("rollout", (frames, progress, watched))
 
     def finish(self) -> RolloutResult:
-        """Wait for the rollout's gradient.
+        """Wait for the rollout and its first gradient.
 
         Raises:
             ChildError: the process failed, or has exited.
@@ -75,6 +75,19 @@ class RemoteRolloutWorker:
         result: RolloutResult = self._child.reply()
         result.dtheta = self._dtheta
         return result
+
+    def begin_gradient(self) -> None:
+        """Start on the next gradient."""
+        self._child.send("gradient")
+
+    def finish_gradient(self) -> dict[str, float]:
+        """Wait for it; as `RolloutWorker.finish_gradient`.
+
+        Raises:
+            ChildError: the process failed, or has exited.
+        """
+        metrics: dict[str, float] = self._child.reply()
+        return metrics
 
     def change(self, config: SynchronousConfig) -> None:
         """As `RolloutWorker.change`."""
@@ -117,11 +130,13 @@ def run_rollout_worker(
 def _handle(worker: RolloutWorker, request: str, argument: Any) -> Any:
     match request:
         case "rollout":
-            frames, watched = argument
-            worker.begin(frames, watched=watched)
+            frames, progress, watched = argument
+            worker.begin(frames, progress, watched=watched)
             result = worker.finish()
             result.dtheta = None
             return result
+        case "gradient":
+            return worker.finish_gradient()
         case "state":
             return worker.state()
         case "restore":

@@ -1,9 +1,10 @@
-"""A rollout worker of PAAC's framework: the rollout of some environments, and their part of the gradient.
+"""A rollout worker of PAAC's framework: the rollout of some environments, and their part of each gradient.
 
 Read this; `workers.engine.methods.paac.gpu_rollout` computes the same on a GPU, faster.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,12 +18,11 @@ from backend.specs.run import RunSpec
 from workers.engine.envs.info import Totals
 from workers.engine.envs.vector import FinishedEpisode, VectorEnv
 from workers.engine.methods.base import RECORDED, EpisodeEnd
-from workers.engine.methods.paac.method import RolloutContext, RolloutFactories, Slice
+from workers.engine.methods.paac.method import RolloutBatch, RolloutContext, RolloutFactories, Slice
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import to_device
 from workers.engine.nn.optimizers import FlatParameters
-from workers.engine.nn.returns import n_step_returns
 from workers.engine.nn.seeds import EpisodeSeeds
 
 
@@ -42,7 +42,7 @@ class RolloutResult:
     episodes: list[EpisodeEnd] = field(default_factory=list)
     spent: Timings = field(default_factory=Timings)
     metrics: dict[str, float] = field(default_factory=dict)
-    """Metric -> this worker's part of its mean over the batch."""
+    """Metric of the first gradient -> this worker's part of its mean over the batch."""
     info: Totals = field(default_factory=dict)
     """Scalars of a custom environment's `info`."""
     epsilon_B: NDArray[np.float64] | None = None
@@ -52,19 +52,21 @@ class RolloutResult:
     dtheta: Any = None
     """(P,) gradient of the batch's mean loss through this worker's decisions; None in a message."""
     grad_norm: float | None = None
-    """Norm of the gradient before clipping, if the worker made the update; None: the learner makes it."""
+    """Mean norm of the gradients before clipping, if the worker made all updates, of which `metrics` are then
+    means; None: the learner makes them."""
 
 
 class Outcomes(NamedTuple):
     """What the environments answered to the decisions of a rollout."""
 
     reward_TB: NDArray[np.float32]
-    terminated_TB: NDArray[np.bool_]
+    ended_TB: NDArray[np.bool_]
+    """As of `RolloutBatch`."""
     crashed_TB: NDArray[np.bool_]
 
 
 class RolloutWorker:
-    """Acts in its environments for t_max decisions and leaves its part of the gradient in `flat.dtheta`."""
+    """Acts in its environments for t_max decisions, and leaves its part of a gradient in `flat.dtheta`."""
 
     def __init__(
         self,
@@ -101,22 +103,35 @@ class RolloutWorker:
         )
         self._generator = torch.Generator(self._device).manual_seed(spec.seed * 1_000_003 + first)
         self._algorithm = factories.algorithm(
-            RolloutContext(
-                self._config, network, theta_minus, self._unroll.peek, environments, self._generator
-            )
+            RolloutContext(self._config, network, theta_minus, self._unroll, environments, self._generator)
         )
+        self._gradients: Iterator[dict[str, Tensor]] = iter(())
+        self._share = 0.0
+        shared = self._env.shared
+        self._observation_TB: Tensor | None = None
+        if self._algorithm.keeps_observations:
+            newest_B = torch.from_numpy(shared.observation_SB[0])
+            shape = (self._config.t_max, *newest_B.shape)
+            self._observation_TB = newest_B.new_empty(shape, device=self._device)
+        self._no_action = np.zeros_like(shared.action_B[0]).tolist()
         self._recorder: EpisodeRecorder | None = EpisodeRecorder()
         replayable = spec.catalogue_environment.replayable
-        self._taken: list[list[int]] | None = [[] for _ in range(self._B)] if replayable else None
-        self._frames = 0
+        self._taken: list[list[Any]] | None = [[] for _ in range(self._B)] if replayable else None
+        self._frames, self._progress = 0, 0.0
         self._env.reset()
 
     def wait_ready(self) -> None:
         """Its environments are built already."""
 
-    def begin(self, frames: int, *, watched: bool) -> None:
-        """Prepare a rollout, which `finish` does; `frames` are the run's so far."""
-        self._frames = frames
+    def begin(self, frames: int, progress: float, *, watched: bool) -> None:
+        """Prepare a rollout, which `finish` does.
+
+        Args:
+            frames: the run's so far.
+            progress: as of `Learner.advance`.
+            watched: as of `Learner.advance`.
+        """
+        self._frames, self._progress = frames, progress
         self._env.watch(self._recorded if watched and self._records else None)
 
     def change(self, config: SynchronousConfig) -> None:
@@ -125,10 +140,10 @@ class RolloutWorker:
         self._algorithm.change(config)
 
     def finish(self) -> RolloutResult:
-        """Lines 4 to 17 of Algorithm 1 for these environments."""
+        """Lines 4 to 17 of Algorithm 1 for these environments, with the first gradient."""
         c = self._config
-        result = RolloutResult(dtheta=self._flat.dtheta, epsilon_B=self._algorithm.begin(self._frames))
-        actions = []
+        result = self._new_result()
+        choices = []
         self._unroll.begin()
         shape, everywhere = (c.t_max, self._B), slice(0, self._B)
         outcomes = Outcomes(np.empty(shape, np.float32), np.empty(shape, np.bool_), np.empty(shape, np.bool_))
@@ -136,7 +151,8 @@ class RolloutWorker:
         for t in range(c.t_max):
             started = time.perf_counter()
             with torch.no_grad():
-                choice = self._algorithm.choose(self._unroll.step(self.observation()), everywhere)
+                features_BF = self._features(self.observation(), t, everywhere)
+                choice = self._algorithm.choose(features_BF, everywhere)
             action_B = choice.action_B.cpu().numpy()
             chosen = time.perf_counter()
             finished = self._env.step(action_B, 0)
@@ -147,21 +163,85 @@ class RolloutWorker:
                 value = float(choice.value_B[self._recorded])
                 self._record(action_B, value, choice.policy_BA[self._recorded].cpu().numpy())
             self._receive(t, everywhere, action_B, finished, outcomes, result)
-            actions.append(choice.action_B)
+            choices.append(choice)
         started = time.perf_counter()
         with torch.no_grad():
             bootstrap_B = self._algorithm.value(self.observation())
-        R_TB = n_step_returns(
+        log_pi_TB = [choice.log_pi_B for choice in choices if choice.log_pi_B is not None]
+        self._begin_learning(
+            torch.cat([choice.action_B for choice in choices]),
+            torch.cat(log_pi_TB) if log_pi_TB else None,
+            torch.stack([choice.value_B for choice in choices]),
             torch.from_numpy(outcomes.reward_TB).to(self._device),
-            torch.from_numpy(outcomes.terminated_TB).to(self._device),
+            torch.from_numpy(outcomes.ended_TB).to(self._device),
             bootstrap_B,
-            c.gamma,
+            outcomes.crashed_TB,
         )
-        kept_N = np.flatnonzero(~outcomes.crashed_TB)
-        result.metrics = self._learn(torch.cat(actions), R_TB.reshape(-1), kept_N)
+        result.metrics = self.finish_gradient()
         result.info = self._env.take_info()
         result.spent = Timings(environment_s, choosing_s, time.perf_counter() - started)
         return result
+
+    def begin_gradient(self) -> None:
+        """Prepare the next gradient, which `finish_gradient` computes."""
+
+    def finish_gradient(self) -> dict[str, float]:
+        """Compute this worker's part of the next gradient of the rollout.
+
+        Returns:
+            Metric -> this worker's part of its mean over the batch.
+        """
+        return {name: mean.item() * self._share for name, mean in self._next_gradient().items()}
+
+    def _new_result(self) -> RolloutResult:
+        epsilon_B = self._algorithm.begin(self._frames, self._progress)
+        return RolloutResult(dtheta=self._flat.dtheta, epsilon_B=epsilon_B)
+
+    def _features(self, observation_B: Tensor, t: int, group: slice) -> Tensor:
+        """Features of a group's states of decision t, whose activations or observations are kept."""
+        if self._observation_TB is None:
+            return self._unroll.step(observation_B)
+        self._observation_TB[t, group] = observation_B
+        return self._unroll.peek(observation_B)
+
+    def _begin_learning(
+        self,
+        action_N: Tensor,
+        log_pi_N: Tensor | None,
+        value_TB: Tensor,
+        reward_TB: Tensor,
+        ended_TB: Tensor,
+        bootstrap_B: Tensor,
+        crashed_TB: NDArray[np.bool_] | None,
+    ) -> None:
+        """Start on the gradients of a rollout; None: no environment crashed."""
+        self._share = self._B / self._config.n_e
+        kept_N = None
+        if crashed_TB is not None and crashed_TB.any():
+            kept_N = torch.from_numpy(np.flatnonzero(~crashed_TB)).to(self._device)
+            self._share *= len(kept_N) / crashed_TB.size
+            if not len(kept_N):
+                self._gradients = iter(())
+                return
+        keeps = self._observation_TB is not None
+        batch = RolloutBatch(
+            features_NF=None if keeps else self._unroll.features(),
+            observation_N=None if self._observation_TB is None else self._observation_TB.flatten(0, 1),
+            action_N=action_N,
+            log_pi_N=log_pi_N,
+            value_TB=value_TB,
+            reward_TB=reward_TB,
+            ended_TB=ended_TB,
+            bootstrap_B=bootstrap_B,
+            kept_N=kept_N,
+            share=self._share,
+        )
+        self._gradients = self._algorithm.gradients(batch)
+
+    def _next_gradient(self) -> dict[str, Tensor]:
+        """Leave the next gradient in dtheta, and return its metrics; 0 and none after crashes alone."""
+        self._flat.dtheta.zero_()
+        return next(self._gradients, {})
 
     def _receive(
         self,
@@ -187,7 +267,7 @@ class RolloutWorker:
         reward_B[:] = shared.reward_B[group]
         if clip:
             np.clip(reward_B, -clip, clip, out=reward_B)
-        outcomes.terminated_TB[t, group] = shared.terminated_B[group]
+        outcomes.ended_TB[t, group] = shared.terminated_B[group]
         outcomes.crashed_TB[t, group] = shared.crashed_B[group]
         result.frames += int(shared.frames_B[group].sum())
         if (frame := self._env.take_frame()) is not None:
@@ -196,31 +276,7 @@ class RolloutWorker:
             self._remember(action_B, group)
         if finished:
             result.episodes += [self._episode_end(episode) for episode in finished]
-            self._bootstrap_truncated(group, reward_B, outcomes.terminated_TB[t, group])
-
-    def _learn(self, action_N: Tensor, R_N: Tensor, kept_N: NDArray[np.int64]) -> dict[str, float]:
-        """Compute this worker's part of the gradient of the batch's mean loss, and of the mean metrics.
-
-        Args:
-            action_N: actions of all decisions of the rollout.
-            R_N: their returns.
-            kept_N: indices of the decisions that are learned from: those in which no environment crashed.
-        """
-        self._flat.dtheta.zero_()
-        if not len(kept_N):
-            return {}
-        features_NF = self._unroll.features()
-        fraction = self._B / self._config.n_e
-        if len(kept_N) == len(action_N):
-            loss, metrics = self._algorithm.loss(features_NF, action_N, R_N)
-        else:
-            at = torch.from_numpy(kept_N).to(self._device)
-            loss, metrics = self._algorithm.loss(features_NF[at], action_N[at], R_N[at])
-            fraction *= len(kept_N) / len(action_N)
-        (loss * fraction).backward()  # type: ignore[no-untyped-call]
-        assert features_NF.grad is not None
-        self._unroll.backward(features_NF.grad)
-        return {name: mean.item() * fraction for name, mean in metrics.items()}
+            self._bootstrap_truncated(group, reward_B, outcomes.ended_TB[t, group])
 
     def state(self) -> dict[str, Any]:
         """Random state, how many episodes each environment has drawn a seed for (the current one and the next
@@ -264,7 +320,7 @@ class RolloutWorker:
             else:
                 taken.append(action)
 
-    def _replay(self, actions: list[list[int]]) -> None:
+    def _replay(self, actions: list[list[Any]]) -> None:
         """Repeat the actions of the current episodes; the recorded one's recording is lost."""
         # In addition to the current episode's seed, that of the next has been drawn.
         self._seeds.begun = [begun - 2 for begun in self._seeds.begun]
@@ -272,7 +328,7 @@ class RolloutWorker:
         self._taken = [[] for _ in range(self._B)]
         for t in range(max(map(len, actions))):
             acting_B = np.array([t < len(taken) for taken in actions])
-            action_B = np.array([taken[t] if t < len(taken) else 0 for taken in actions])
+            action_B = np.array([taken[t] if t < len(taken) else self._no_action for taken in actions])
             ended = self._env.step(action_B, 0, acting_B)
             if ended:  # the environment's settings have changed: all begin anew
                 self._env.reset()
@@ -290,7 +346,7 @@ class RolloutWorker:
             return
         shared, i = self._env.shared, self._recorded
         lives = 0 if shared.episode_over_B[i] else int(shared.lives_B[i])
-        self._recorder.add(int(action_B[i]), float(shared.reward_B[i]), value, policy_A, lives)
+        self._recorder.add(action_B[i], float(shared.reward_B[i]), value, policy_A, lives)
         self._recorder.truncated = bool(shared.truncated_B[i])
 
     def _episode_end(self, episode: FinishedEpisode) -> EpisodeEnd:
@@ -301,13 +357,14 @@ class RolloutWorker:
             length_steps=episode.length_steps,
             length_frames=episode.length_frames,
             crashed=episode.crashed,
+            crash=episode.crash,
         )
         if episode.environment == self._recorded:
             end.recording, self._recorder = self._recorder, EpisodeRecorder()
         return end
 
     def _bootstrap_truncated(
-        self, group: slice, reward_B: NDArray[np.float32], terminated_B: NDArray[np.bool_]
+        self, group: slice, reward_B: NDArray[np.float32], ended_B: NDArray[np.bool_]
     ) -> None:
         """End the returns of a group's episodes that were truncated or crashed, by their last state's value.
 
@@ -323,4 +380,4 @@ class RolloutWorker:
                 last_state = to_device(shared.final_observation_B[group][cut], self._device)
                 v = self._algorithm.value(last_state).cpu().numpy()
             reward_B[cut] = np.where(crashed_B[cut], v, reward_B[cut] + self._config.gamma * v)
-            terminated_B[cut] = True
+            ended_B[cut] = True

@@ -96,7 +96,7 @@ class _Activations:
         if t == len(self._rows):
             kept, B = self.batch_until(t), shape[0]
             layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
-            size = (max(4, 2 * t) * B, *shape[1:])
+            size = (max(1, 2 * t) * B, *shape[1:])
             self._all = torch.empty(size, dtype=kept.dtype, device=kept.device, memory_format=layout)
             if t:
                 self._all[: len(kept)] = kept

@@ -1,14 +1,21 @@
-"""GA3C on CartPole, trained by hand."""
+"""GA3C on CartPole, trained by hand; and its agents as threads."""
 
+import dataclasses
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psutil
+import pytest
 
 from backend.specs.run import RunSpec, parse_run_spec
+from tests.support.thread_children import ThreadChild
 from tests.support.waiting import Patience
 from workers.engine.methods.base import StepResult
+from workers.engine.methods.ga3c import agent_pool
+from workers.engine.methods.ga3c.agent import AgentEnds
 from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 
 
@@ -45,4 +52,24 @@ def train_for(learner: Ga3cLearner, steps: int) -> list[StepResult]:
 
 
 def agents(learner: Ga3cLearner) -> list[psutil.Process]:
+    """The agents' processes."""
     return [psutil.Process(pid) for pid in learner.agents.pids]
+
+
+@contextmanager
+def thread_agents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run the processes of agents as threads of this one."""
+    sockets: list[socket.socket] = []
+
+    def own(argument: Any) -> Any:
+        if not isinstance(argument, AgentEnds):
+            return argument
+        sockets.append(argument.notices.dup())
+        return dataclasses.replace(argument, notices=sockets[-1])
+
+    monkeypatch.setattr(agent_pool, "Child", partial(ThreadChild, own=own))
+    try:
+        yield
+    finally:
+        for end in sockets:
+            end.close()

@@ -4,15 +4,11 @@ One agent, one predictor and one trainer take turns in this process. The test re
 from what the environment logged: rewards, returns, gradient, clip, RMSProp with the annealed rate.
 """
 
-import dataclasses
-import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
-from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,12 +23,11 @@ from backend.specs.events import CheckpointSavedEvent
 from backend.specs.run import parse_run_spec
 from tests.support.engine_process import logged
 from tests.support.scripted_environment import EVERY_END, Decision, Outcome, Script, Scripted
-from tests.support.thread_children import ThreadChild
 from tests.support.waiting import PATIENCE_S, Patience, until
+from tests.workers.engine.methods.ga3c.ga3c_runs import thread_agents
 from workers.engine.methods.base import DivergedError, StepResult
-from workers.engine.methods.ga3c import agent, agent_pool, ga3c
+from workers.engine.methods.ga3c import agent, ga3c
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
-from workers.engine.methods.ga3c.agent import AgentEnds
 from workers.engine.methods.ga3c.ga3c import Ga3cLearner
 from workers.engine.methods.ga3c.memory import EPISODES_BEGUN, FRAMES, STEPS
 from workers.engine.methods.ga3c.model import Stats
@@ -60,25 +55,6 @@ CONFIG: dict[str, Any] = {
     "value_coefficient": 0.7,
     "log_eps": 0.01,
 }
-
-
-@contextmanager
-def thread_agents(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Run agents as threads of this process."""
-    sockets: list[socket.socket] = []
-
-    def own(argument: Any) -> Any:
-        if not isinstance(argument, AgentEnds):
-            return argument
-        sockets.append(argument.answers.dup())
-        return dataclasses.replace(argument, answers=sockets[-1])
-
-    monkeypatch.setattr(agent_pool, "Child", partial(ThreadChild, own=own))
-    try:
-        yield
-    finally:
-        for end in sockets:
-            end.close()
 
 
 @contextmanager
@@ -238,9 +214,8 @@ def test_state_of_diverged_parameters_is_refused(script: Script, monkeypatch: py
         learner.advance(0.0, watched=False)
         next_update(learner)
         learner.state()
-        monkeypatch.setattr(Scripted, "outcomes", repeat(Outcome(float("nan"))))
-        for _ in range(3):
-            next_update(learner)
+        with torch.no_grad():
+            learner.model.theta[0] = float("nan")
         for refused in (learner.state, lambda: learner.policy(0)):
             with pytest.raises(DivergedError, match="theta became nan"):
                 refused()

@@ -305,8 +305,11 @@ def test_learner_discards_gradients_of_losses_above_its_bound(script: Script, se
 
 
 def test_diverged_parameters_are_not_evaluated(script: Script, seen: Seen) -> None:
-    learner = gorila(script, [Outcome(float("nan"))], agent_steps=40)
+    learner = gorila(script, OUTCOMES, agent_steps=40)
     play(learner, 20)
+    state = learner.state()
+    state["theta"][0] = float("nan")
+    learner.restore(state)
     with pytest.raises(DivergedError, match="theta became nan"):
         learner.policy(0)
     learner.close()

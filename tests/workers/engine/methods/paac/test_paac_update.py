@@ -16,6 +16,7 @@ from torch import nn
 
 from backend.specs.algorithms.paac import PaacConfig
 from backend.specs.algorithms.paac_q import PaacQConfig
+from backend.specs.algorithms.synchronous import PRINTED_N_E
 from backend.specs.run import parse_run_spec
 from tests.support.devices import GPU
 from workers.engine.envs.info import Totals
@@ -23,12 +24,13 @@ from workers.engine.envs.vector import FinishedEpisode
 from workers.engine.methods.base import Learner
 from workers.engine.methods.paac import rollout as paac_share
 from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
-from workers.engine.methods.paac.learner import PRINTED_N_E, PaacLearner, time_usage
+from workers.engine.methods.paac.learner import PaacLearner, time_usage
 from workers.engine.methods.paac.method import RolloutContext, Slice
 from workers.engine.methods.paac.paac_q import epsilons
 from workers.engine.methods.paac.rollout import Timings
 from workers.engine.methods.registry import METHODS
 from workers.engine.nn import autograd, networks
+from workers.engine.nn.autograd import create_unroll
 from workers.engine.nn.devices import Acceleration
 from workers.engine.nn.networks import action_values
 from workers.engine.nn.optimizers import FlatParameters
@@ -65,6 +67,7 @@ class ScriptedEnv:
         self.action_names = ("left", "right")
         self.shared = SimpleNamespace(
             observation_SB=np.zeros((2, B, 4), np.float32),
+            action_B=np.zeros(B, np.int32),
             reward_B=np.zeros(B, np.float32),
             terminated_B=np.zeros(B, np.bool_),
             truncated_B=np.zeros(B, np.bool_),
@@ -501,9 +504,9 @@ def test_fraction_of_random_actions_equals_epsilon(epsilon: float, share: float)
     )
     theta = FlatParameters(network).theta
     method = METHODS["paac_q"].factories.algorithm(
-        RolloutContext(config, network, theta, network.body, Slice(0, 512), generator)
+        RolloutContext(config, network, theta, create_unroll(network.body, None), Slice(0, 512), generator)
     )
-    method.begin(0)
+    method.begin(0, 0.0)
     choices = [method.choose(torch.randn(512, 128), slice(512)) for _ in range(20)]
     other = torch.cat([c.action_B != c.policy_BA.argmax(-1) for c in choices]).float().mean()
     assert float(other) == pytest.approx(share, abs=0.02)

@@ -378,13 +378,14 @@ def test_engines_that_start_together_are_distinct(server: EngineServer, tmp_path
 
 
 def _trained(folder: Path, fork: Fork | None, spec: RunSpec) -> tuple[Any, Any]:
-    """Returns of episodes, and theta of the last checkpoint."""
+    """Returns of episodes, in an order that does not depend on when they were reported, and theta of the last
+    checkpoint."""
     process = _start(folder, fork, spec)
     assert _end(process) == 0, process.output_tail()
     newest = checkpoint.newest(folder / "checkpoints")
     assert newest is not None
     theta = checkpoint.load(folder / "checkpoints" / newest)["learner"]["theta"]
-    return columns(logged(folder), "rollout/episode_return"), theta
+    return sorted(columns(logged(folder), "rollout/episode_return")), theta
 
 
 @pytest.mark.parametrize(

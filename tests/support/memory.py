@@ -33,7 +33,7 @@ class PeakMemory:
             with suppress(psutil.NoSuchProcess):
                 for process in (root, *root.children(recursive=True)):
                     with suppress(OSError):  # it has just exited
-                        own += _own_bytes(process.pid)
+                        own += own_bytes(process.pid)
                         if self._samples % _FILES_EVERY == 0:
                             self._read_files(process.pid)
         self._samples += 1
@@ -53,7 +53,7 @@ class PeakMemory:
                 self._files[file] = max(self._files[file], resident)
 
 
-def _own_bytes(pid: int) -> int:
+def own_bytes(pid: int) -> int:
     """PSS of a process without pages of files."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     values = dict(line.split(":", 1) for line in lines)

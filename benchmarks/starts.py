@@ -1,10 +1,11 @@
 """How long and how much memory it takes until engines begin: two trees of Callboard in turn.
 
-    python -m benchmarks.starts OLD NEW [--rounds 3] [--slots-of-memory 8] [--pages]
+    python -m benchmarks.starts OLD NEW [--rounds 3] [--only PART ...]
 
-Each tree's `callboard up` runs in an empty home with this interpreter, and is used over REST. With `--pages`
-also from the click on a card of the empty home, in Chromium, to the first painted frame: for trees whose
-`frontend/dist` is built. For an idle machine only. Prints medians, and the least and the most, of all rounds.
+Each tree's `callboard up` runs in an empty home with this interpreter, and is used over REST. The parts
+`click-…` begin with the click on a card of the empty home, in Chromium, and end with the first painted frame:
+both trees need a built `frontend/dist`. For an idle machine only. Prints the medians of all rounds, the least
+and the most, and the last tree's median as a part of the first's.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 from statistics import median
@@ -27,11 +29,13 @@ import httpx
 import psutil
 from websockets.sync.client import connect
 
-TIMEOUT_S = 300.0
+TIMEOUT_S = 1200.0
 TICK_S = 0.01
 ENDLESS = 10**9
+N_ENGINES = 8
 CARTPOLE, PONG = "CartPole-v1", "ALE/Pong-v5"
-RENDER = "() => document.querySelector('canvas[aria-label^=Live]:not([hidden])') !== null"
+Results = dict[str, float]
+PLAYS = "() => document.querySelector('canvas[aria-label^=Live]:not([hidden])') !== null"
 
 
 class Service:
@@ -65,7 +69,7 @@ class Service:
         [self.worker] = [
             child for child in psutil.Process(self._process.pid).children() if "worker" in child.cmdline()
         ]
-        self._await(self._is_idle)
+        self._await(self.is_idle)
 
     def stop(self) -> None:
         """End it."""
@@ -87,16 +91,25 @@ class Service:
         run_id: str = self.post("/runs", stop={"agent_steps": agent_steps}, **body)["items"][0]["id"]
         return run_id
 
-    def await_run(self, run_id: str, reached: Callable[[Any], bool]) -> None:
-        """Wait until a run is so."""
+    def train_shortly(self) -> str:
+        """Have a short run finish, and return its id."""
+        run_id = self.start_run(CARTPOLE, 3_000)
+        self._await_runs(lambda run: run["state"] == "finished")
+        return run_id
 
-        def is_so() -> bool:
-            run = self.get(f"/runs/{run_id}")
-            if run["state"] == "failed":
-                raise RuntimeError(run["error"] or run["state_reason"])
-            return reached(run)
+    def await_agent_steps(self, agent_steps: int) -> None:
+        """Wait until every run has taken so many."""
+        self._await_runs(lambda run: run["agent_steps"] > agent_steps)
 
-        self._await(is_so)
+    def _await_runs(self, is_so: Callable[[Any], bool]) -> None:
+        def are_so() -> bool:
+            runs = self.get("/runs")["items"]
+            for run in runs:
+                if run["state"] == "failed":
+                    raise RuntimeError(run["state_reason"])
+            return all(map(is_so, runs))
+
+        self._await(are_so)
 
     def cpu_s(self) -> float:
         """Processor time of the worker, its engines and its server, from the worker's start on."""
@@ -121,18 +134,18 @@ class Service:
         self._await(is_so)
         return monotonic() - started
 
+    def is_idle(self) -> bool:
+        """Whether the worker and what it has started have computed nothing for a second."""
+        before = self.cpu_s()
+        sleep(1.0)
+        return self.cpu_s() - before < 0.1
+
     def _await(self, is_so: Callable[[], bool]) -> None:
         deadline = monotonic() + TIMEOUT_S
         while not is_so():
             if monotonic() > deadline:
                 raise TimeoutError
             sleep(TICK_S)
-
-    def _is_idle(self) -> bool:
-        """Whether the worker and what it has started have computed nothing for a second."""
-        before = self.cpu_s()
-        sleep(1.0)
-        return self.cpu_s() - before < 0.1
 
     def _run(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "callboard_cli.main", *arguments]
@@ -153,32 +166,44 @@ def service(tree: Path, slots: int = 2) -> Iterator[Service]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def begin(tree: Path) -> dict[str, float]:
-    """A run, an evaluation, a replay and a game that goes on from it, through a host with two slots."""
+def run(tree: Path) -> Results:
+    """A short run, through a host with two slots."""
     with service(tree) as running:
         before = running.cpu_s()
-        run_id = running.start_run(CARTPOLE, 3_000)
-        running.await_run(run_id, lambda run: run["state"] == "finished")
-        running.time_until(running._is_idle)
-        results = {"run of 3,000 agent steps, processor (s)": running.cpu_s() - before}
-        run = running.get(f"/runs/{run_id}")
+        run_id = running.train_shortly()
+        running.time_until(running.is_idle)
+        processor = running.cpu_s() - before
         lines = running.get(f"/runs/{run_id}/log")["items"]
         trains = next(line["time"] for line in lines if "training on" in line["message"])
-        claimed = run["attempts"][0]["claimed_at"]
+        claimed = running.get(f"/runs/{run_id}")["attempts"][0]["claimed_at"]
         passed = datetime.fromisoformat(trains) - datetime.fromisoformat(claimed)
-        results["from claim to training (s)"] = passed.total_seconds()
+        return {
+            "processor seconds of a run of 3,000 agent steps": processor,
+            "seconds from claim to the first agent step": passed.total_seconds(),
+        }
+
+
+def begin(tree: Path) -> Results:
+    """An evaluation, a replay and a game that goes on from it, on a host with two free slots."""
+    with service(tree) as running:
+        run_id = running.train_shortly()
+        running.time_until(running.is_idle)
         evaluation = running.post(f"/runs/{run_id}/evaluations", episodes=1)["id"]
-        results["evaluation's first episode (s)"] = running.time_until(
-            lambda: any(
-                row["id"] == evaluation and row["state"] == "done"
-                for row in running.get(f"/runs/{run_id}/evaluations")["items"]
+        results = {
+            "evaluation's first episode (s)": running.time_until(
+                lambda: any(
+                    row["id"] == evaluation and row["state"] == "done"
+                    for row in running.get(f"/runs/{run_id}/evaluations")["items"]
+                )
             )
-        )
+        }
+        running.time_until(running.is_idle)
         episodes = running.get(f"/runs/{run_id}/episodes")["items"]
         episode = min(episodes, key=lambda row: row["length_steps"])["id"]
         results["replay's first frame (s)"] = running.time_until(
             lambda: running.http.get(f"/episodes/{episode}/video").status_code == 200
         )
+        running.time_until(running.is_idle)
         results["Play from here (s)"] = _play(running, episode)
         return results
 
@@ -196,74 +221,86 @@ def _play(running: Service, episode: str) -> float:
     raise RuntimeError("the session has ended")
 
 
-def memory(tree: Path, engines: int) -> dict[str, float]:
-    """PSS of engines that train."""
-    with service(tree, engines) as running:
-        runs = [running.start_run(CARTPOLE, ENDLESS, seed=seed) for seed in range(engines)]
-        for run_id in runs:
-            running.await_run(run_id, lambda run: run["agent_steps"] > 3_000)
-        results = {f"{engines} CartPole engines, PSS (MiB)": running.engine_bytes() / 2**20}
-        for run_id in runs:
-            running.post(f"/runs/{run_id}/kill")
-        running.time_until(running._is_idle)
-        run_id = running.start_run(PONG, ENDLESS, algorithm="a3c", config={"n_actors": 4})
-        running.await_run(run_id, lambda run: run["agent_steps"] > 3_000)
-        results["A3C on Pong, four actors, PSS (MiB)"] = running.engine_bytes() / 2**20
-        running.post(f"/runs/{run_id}/kill")
-        return results
+def eight_engines(tree: Path) -> Results:
+    """Memory of engines that train together."""
+    with service(tree, N_ENGINES) as running:
+        for seed in range(N_ENGINES):
+            running.start_run(CARTPOLE, ENDLESS, seed=seed)
+        running.await_agent_steps(3_000)
+        return {"PSS of eight CartPole engines, the server included (MiB)": running.engine_bytes() / 2**20}
 
 
-def click(tree: Path) -> dict[str, float]:
+def a3c_on_pong(tree: Path) -> Results:
+    """Memory of one engine with processes that learn."""
+    with service(tree) as running:
+        running.start_run(PONG, ENDLESS, algorithm="a3c", config={"n_actors": 4})
+        running.await_agent_steps(3_000)
+        return {"PSS of A3C on Pong with four actors (MiB)": running.engine_bytes() / 2**20}
+
+
+def click(card: str, tree: Path) -> Results:
     """From the click on a card of the empty home to the first frame of the agent that plays."""
     from playwright.sync_api import sync_playwright
 
-    results = {}
-    for card in ("CartPole", "Pong"):
-        with service(tree) as running, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-            page = browser.new_page(base_url=running.url, viewport={"width": 1280, "height": 800})
-            page.goto(running.link)
-            button = page.get_by_role("button", name=f"Train on {card}")
-            button.wait_for()
-            sleep(2.0)  # the home's own videos have loaded
-            started = monotonic()
-            button.click()
-            page.wait_for_function(RENDER, timeout=1000 * TIMEOUT_S, polling="raf")
-            results[f"click to playing, {card} (s)"] = monotonic() - started
-            browser.close()
-    return results
+    with service(tree) as running, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(base_url=running.url, viewport={"width": 1280, "height": 800})
+        page.goto(running.link)
+        button = page.get_by_role("button", name=f"Train on {card}")
+        button.wait_for()
+        running.time_until(running.is_idle)
+        started = monotonic()
+        button.click()
+        page.wait_for_function(PLAYS, timeout=1000 * TIMEOUT_S, polling="raf")
+        passed = monotonic() - started
+        browser.close()
+    return {f"click to playing, {card} (s)": passed}
+
+
+def study(item: str, tree: Path) -> Results:
+    """A paper's figure at the scale *minutes*, on two slots."""
+    with service(tree) as running:
+        study_id = running.post("/studies", item=item, scale="minutes")["id"]
+        passed = running.time_until(lambda: running.get(f"/studies/{study_id}")["state"] == "finished")
+    return {f"{item} at minutes (min)": passed / 60}
+
+
+PARTS: dict[str, Callable[[Path], Results]] = {
+    "run": run,
+    "begin": begin,
+    "eight-engines": eight_engines,
+    "a3c-on-pong": a3c_on_pong,
+    "click-cartpole": partial(click, "CartPole"),
+    "click-pong": partial(click, "Pong"),
+}
+STUDIES = {item: partial(study, item) for item in ("a3c-figure-1", "paac-figure-3", "ga3c-figure-7")}
+"""Measured once each."""
 
 
 def main() -> None:
-    """Measure both trees in turn; print a table."""
+    """Measure the trees in turn; print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.starts", description=__doc__)
     parser.add_argument("trees", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--engines", type=int, default=8, help="engines whose memory is measured together")
-    parser.add_argument(
-        "--parts", nargs="+", choices=("begin", "memory", "click"), default=["begin", "memory"]
-    )
+    parser.add_argument("--only", nargs="+", choices=[*PARTS, *STUDIES], default=[*PARTS, *STUDIES])
     given = parser.parse_args()
-    parts: dict[str, Callable[[Path], dict[str, float]]] = {
-        "begin": begin,
-        "memory": lambda tree: memory(tree, given.engines),
-        "click": click,
-    }
     results: dict[str, dict[Path, list[float]]] = {}
     for k in range(given.rounds):
-        for tree in given.trees[:: 1 if k % 2 == 0 else -1]:
-            for part in given.parts:
-                for row, value in parts[part](tree.resolve()).items():
+        for part in given.only:
+            if k > 0 and part in STUDIES:
+                continue
+            for tree in given.trees[:: 1 if k % 2 == 0 else -1]:
+                for row, value in (PARTS | STUDIES)[part](tree.resolve()).items():
                     results.setdefault(row, {}).setdefault(tree, []).append(value)
                     print(f"round {k + 1}, {tree}: {row}: {value:.2f}", file=sys.stderr)  # noqa: T201
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; median (least to most)")  # noqa: T201
     for row, values in results.items():
-        medians = {tree: median(rounds) for tree, rounds in values.items()}
+        medians = [median(values[tree]) for tree in given.trees]
         cells = [
-            f"{medians[tree]:.2f} ({min(rounds):.2f} to {max(rounds):.2f})" for tree, rounds in values.items()
+            f"{middle:.2f} ({min(values[tree]):.2f} to {max(values[tree]):.2f})"
+            for tree, middle in zip(given.trees, medians, strict=True)
         ]
-        first = next(iter(medians.values()))
-        print(f"| {row} | {' | '.join(cells)} | {[*medians.values()][-1] / first:.2f} |")  # noqa: T201
+        print(f"| {row} | {' | '.join(cells)} | {medians[-1] / medians[0]:.2f} |")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -226,6 +226,8 @@ PPO = Algorithm(
                 "evaluation_interval_agent_steps": 20_000,
             },
             stop={"agent_steps": 100_000},
+            measured="Catch, plain, standardised, one seed: 0.87, 0.87, 1.0, 1.0 and 0.93 at 20,000, 40,000, "
+            "60,000, 80,000 and 100,000 agent steps.",
         ),
         Preset(
             id="mujoco",

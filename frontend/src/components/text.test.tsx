@@ -10,7 +10,7 @@ it('Name breaks between its parts, and within long ones only', () => {
   const shown = screen.getByTitle('mine');
   expect(shown.textContent).toBe(name); // search and copying have all of it
   const unbroken = Array.from(shown.querySelectorAll('.nowrap'), ({ textContent }) => textContent);
-  expect(unbroken).toEqual(['lr 0.001', 'seed 3']);
+  expect(unbroken).toEqual(['lr 0.001 ·', 'seed 3']);
 });
 
 it.each([

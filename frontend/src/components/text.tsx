@@ -10,9 +10,9 @@ const MAX_UNBROKEN = 24;
 export function Name({ name, title }: { name: string; title?: string }) {
   return (
     <span className="whole" title={title}>
-      {name.split(SEPARATOR).map((part, at) => (
+      {name.split(AFTER_SEPARATOR).map((part, at) => (
         <Fragment key={at}>
-          {at > 0 && SEPARATOR}
+          {at > 0 && ' '}
           {part.length > MAX_UNBROKEN ? part : <span className="nowrap">{part}</span>}
         </Fragment>
       ))}
@@ -20,8 +20,8 @@ export function Name({ name, title }: { name: string; title?: string }) {
   );
 }
 
-/** As the service joins the parts of names. */
-const SEPARATOR = ' · ';
+/** The service joins the parts of names by ` · `. */
+const AFTER_SEPARATOR = /(?<= ·) /u;
 
 /** A score in a column: room for the missing decimals, so that points stand below each other. */
 export function Score({ value, early = false }: { value: number | null | undefined; early?: boolean }) {

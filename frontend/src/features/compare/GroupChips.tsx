@@ -4,6 +4,7 @@ import type { MouseEvent, RefObject } from 'react';
 import type { GroupStatistics } from '@/api/comparisons';
 import type { Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
+import { Name } from '@/components/text';
 import { plural } from '@/lib/format';
 import classes from './compare.module.css';
 import { useDropTarget } from './dragAndDrop';
@@ -37,7 +38,9 @@ export function GroupChips({ groups, styles, onStyle, hidden, onHide, onAdd, onR
         return (
           <li key={id} className={classes.chip} data-hidden={isHidden || undefined}>
             <StylePicker name={name} style={styles.get(id) ?? 0} onStyle={(to) => onStyle(id, to)} />
-            <span className="grow whole">{name}</span>
+            <span className="grow">
+              <Name name={name} />
+            </span>
             <span className="muted nowrap">{plural(runs.length, 'seed')}</span>
             <ActionIcon
               size={20}

@@ -6,6 +6,7 @@ import { type ViewNames } from '@/api/names';
 import type { Run } from '@/api/runs';
 import { searchOfStyle, type Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
+import { Name } from '@/components/text';
 import classes from './compare.module.css';
 import { dragSource, useDropTarget } from './dragAndDrop';
 
@@ -75,7 +76,7 @@ export function RunChips({
               aria-label={label}
               draggable={false}
             >
-              {names.of(run)}
+              <Name name={names.of(run)} />
             </Link>
             <ActionIcon
               size={20}

@@ -63,7 +63,9 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
         {others.map((run) => (
           <li key={run.id} className={classes.chip} {...dragSource(run.id)}>
             <StateBadge state={run.state} reason={run.state_reason} />
-            <span title={run.name}>{names.of(run)}</span>
+            <span className="nowrap" title={run.name}>
+              {names.of(run)}
+            </span>
             <ActionIcon
               size={20}
               variant="subtle"

@@ -19,6 +19,7 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import type { TermId } from '@/components/glossary';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Terms } from '@/components/Term';
+import { Name } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
 import { hasEnded, stepsOf, stepsTitle } from '@/lib/run';
@@ -351,7 +352,7 @@ function GroupsTable({
                         {baselines.includes(group.id) ? <IconStarFilled size={12} /> : <IconStar size={12} />}
                       </ActionIcon>
                     )}
-                    {group.name}
+                    <Name name={group.name} />
                   </span>
                 </td>
                 <td className="right num">
@@ -453,8 +454,12 @@ function PairwiseTable({ comparison: { groups, improvements: pairs } }: { compar
               const [from, to] = scales.get(byId.get(pair.a)?.environment) ?? [0, 0];
               return (
                 <tr key={`${pair.a} ${pair.b}`}>
-                  <td>{byId.get(pair.a)?.name}</td>
-                  <td>{byId.get(pair.b)?.name}</td>
+                  <td>
+                    <Name name={byId.get(pair.a)?.name ?? ''} />
+                  </td>
+                  <td>
+                    <Name name={byId.get(pair.b)?.name ?? ''} />
+                  </td>
                   <td className="right num nowrap">{formatEstimate(pair.probability, percent)}</td>
                   <td className="num nowrap">{formatEstimate(pair.difference, formatScore)}</td>
                   <td style={{ width: '15%' }}>

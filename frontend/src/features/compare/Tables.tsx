@@ -5,7 +5,7 @@ import { settingNames } from '@/components/config/settingTitles';
 import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { Early } from '@/components/text';
+import { Early, Name } from '@/components/text';
 import { seedOf, stepsOf, stepsTitle } from '@/lib/run';
 import {
   DASH,
@@ -146,7 +146,7 @@ export function ConfigDiffTable({
             <th>Hyperparameter</th>
             {firsts.map((run, column) => (
               <th key={run.id} className={`right ${classes.run}`} title={run.name}>
-                {names.of(run)}
+                <Name name={names.of(run)} />
                 {hasSeeds && <div>{plural(configs[column]?.length ?? 1, 'seed')}</div>}
               </th>
             ))}

@@ -11,7 +11,7 @@ import { Interval } from '@/components/Estimate';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
-import { Early, Score } from '@/components/text';
+import { Early, Name, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
 import { STATES, stepsOf } from '@/lib/run';
@@ -200,25 +200,25 @@ function GroupName({ group, by, search }: { group: RunGroup; by: GroupBy; search
     const rest = defined({ ...search, group: undefined, selected: undefined, q });
     return (
       <Link to="/" search={rest}>
-        {name}
+        <Name name={name} />
       </Link>
     );
   }
   if (by === 'seed' && n === 1 && only) {
     return (
       <Link to="/runs/$runId" params={{ runId: only }}>
-        {name}
+        <Name name={name} />
       </Link>
     );
   }
   if (by === 'seed' && n <= runs.length) {
     return (
       <Link to="/compare" search={{ runs: runs.join(','), group: 'seed' }}>
-        {name}
+        <Name name={name} />
       </Link>
     );
   }
-  return <>{name}</>;
+  return <Name name={name} />;
 }
 
 type RowProps = {

@@ -32,7 +32,7 @@ export function RunCard({
             tabIndex={-1}
             aria-label={label}
           >
-            <Name name={name} title={label} />
+            <Name name={name} title={run.name} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
         </div>
@@ -146,7 +146,9 @@ export const RunRow = memo(function RunRow(props: Props) {
         <div
           key={id}
           role="gridcell"
-          className={id === 'actions' ? classes.menu : right ? 'right' : 'ellipsis'}
+          className={
+            id === 'actions' ? classes.menu : right ? 'right' : id === 'name' ? classes.name : 'ellipsis'
+          }
         >
           {cell(run, { name, label, spark, metrics, lineStyle, look })}
         </div>

@@ -11,7 +11,7 @@ import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
 import { distinctStyles, searchOfStyle } from '@/components/chart/seriesStyles';
 import { formatInteger } from '@/lib/format';
-import { usePrinting } from '@/lib/hooks';
+import { isDialogOpen, usePrinting } from '@/lib/hooks';
 import { CardsHeader } from './CardsHeader';
 import { ColumnHeader } from './ColumnHeader';
 import { leastWidth_px, moved, resized, type Layout } from './columnLayout';
@@ -37,6 +37,8 @@ const ROW_HEIGHT = 36;
 const CARD_HEIGHT = 90;
 const SELECT_WIDTH = '20px';
 const MAX_PRINTED = 1000;
+/** Elsewhere on the page. */
+const TAKES_KEYS = 'input, textarea, select, [contenteditable], [role=menuitem], [role=option]';
 
 /**
  * A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move,
@@ -121,9 +123,10 @@ export function RunsTable(props: Props) {
     void navigate({ to: '/compare', search: { runs: [...selection.ids].join(',') } });
   };
   useWindowEvent('keydown', (event) => {
-    const target = event.target as HTMLElement;
+    const { target } = event;
+    if (!(target instanceof Element) || isDialogOpen()) return;
     const isInside = scroller.current?.contains(target) ?? false;
-    if (event.ctrlKey || event.altKey || event.metaKey || (target !== document.body && !isInside)) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || (!isInside && target.matches(TAKES_KEYS))) return;
     const at = Math.min(cursor, runs.length - 1);
     const run = runs[at];
     if (!run) return;

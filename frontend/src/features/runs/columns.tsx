@@ -110,7 +110,7 @@ export const COLUMNS: readonly Column[] = [
         tabIndex={-1}
         aria-label={label}
       >
-        <Name name={name} title={label} />
+        <Name name={name} title={run.name} />
       </Link>
     ),
   },

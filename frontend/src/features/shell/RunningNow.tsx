@@ -19,11 +19,15 @@ export function RunningNow() {
   const names = useNames(items);
   useFavicon((items.find(({ id }) => path.startsWith(`/runs/${id}`)) ?? items[0])?.progress ?? null);
   if (!page) return <div className={classes.running} />;
-  const more = page.total - page.items.length;
   return (
     <div className={classes.running} aria-label="Running now">
       {page.total === 0 && <span className="muted">nothing running</span>}
-      {names.shared && <span className={`muted ${classes.shared}`}>{names.shared}</span>}
+      {page.total > 0 && (
+        <Link to="/" search={{ state: 'active' }} className="nowrap">
+          {page.total} running
+        </Link>
+      )}
+      {names.shared && <span className="muted nowrap wide">{names.shared}</span>}
       {page.items.map((run) => (
         <Link
           key={run.id}
@@ -41,11 +45,6 @@ export function RunningNow() {
           </span>
         </Link>
       ))}
-      {more > 0 && (
-        <Link to="/" search={{ state: 'active' }} className="muted nowrap">
-          and {more} more
-        </Link>
-      )}
     </div>
   );
 }

@@ -16,6 +16,7 @@ from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
 from backend.platform.text import Text
 from backend.runs.runs import listing
+from backend.specs.run_fields import ProjectName
 from backend.specs.states import RunState
 
 router = ResourceRouter(prefix="/comparisons", tags=["comparisons"])
@@ -140,6 +141,9 @@ def list_run_groups(
         Literal["false", "true", "all"],
         Query(description="Only archived runs, only runs that are not archived (the default), or all."),
     ] = "false",
+    project: Annotated[
+        ProjectName | None, Query(description="Only runs that are filed under this project.")
+    ] = None,
     filter: Annotated[Text | None, Query(max_length=2_000, description="As for `GET /runs`.")] = None,
     sort: Annotated[
         GroupSort | None,
@@ -159,6 +163,7 @@ def list_run_groups(
         environments=[],
         tags=[],
         group=None,
+        project=project,
         archived={"false": False, "true": True, "all": None}[archived],
         search=None,
         filter_text=filter,

@@ -28,10 +28,10 @@ from backend.analysis.comparisons.score_history import (
 )
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics import service as metrics_service
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import empty, joined
 from backend.analysis.metrics.repository import ChunkInfo
 from backend.db import Evaluation, Run
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.runs.evaluations import repository as evaluations
 from backend.runs.runs.groups import (
     Brief,

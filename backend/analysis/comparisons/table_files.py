@@ -5,8 +5,9 @@ import io
 from typing import Literal
 
 from backend.analysis.comparisons.schemas import Comparison, EstimateOut
-from backend.platform.latex import latex, latex_table
-from backend.platform.text import as_cell, printable
+from backend.drawing.cells import as_cell
+from backend.drawing.export_series import printable
+from backend.drawing.latex import latex, latex_table
 
 TableName = Literal["scores", "differences"]
 """The scores of all groups, or how they differ from the baselines, or from each other."""

@@ -3,10 +3,11 @@
 import csv
 import io
 
+from backend.drawing.cells import as_cell
+from backend.drawing.export_series import printable
+from backend.drawing.latex import latex, latex_table
 from backend.experiments.figures.tables import Column, Table, TableCell
 from backend.experiments.figures.words import in_tables
-from backend.platform.latex import latex, latex_table
-from backend.platform.text import as_cell, printable
 
 _DETAILS = {
     "low": "lower bound (95 %)",

@@ -2,9 +2,9 @@
 
 import json
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import Theme
-from backend.analysis.figures.scatter import ConfigurationDots, Standing, configurations_figure
+from backend.drawing.figure import Figure
+from backend.drawing.palette import Theme
+from backend.drawing.scatter import ConfigurationDots, Standing, configurations_figure
 from backend.experiments.sweeps.schemas import ConfigurationOut, SweepDetail
 from backend.platform.errors import Invalid
 from backend.runs.runs.fields import setting_title

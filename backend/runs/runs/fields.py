@@ -38,6 +38,7 @@ RUN_FIELDS: dict[str, FieldKind] = {
     "environment": "text",
     "state": "id",
     "group": "id",
+    "project": "id",
     "host": "id",
     "queue": "id",
     "tag": "tag",

@@ -41,6 +41,7 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
     "seed": Run.seed,
     "priority": Run.priority,
     "group": Run.group,
+    "project": Run.project,
     "score": Run.score,
     "best_return": Run.best_return,
     "agent_steps": Run.agent_steps,
@@ -237,6 +238,14 @@ def count_by_state(session: Session) -> dict[str, int]:
     """Number of runs in each state, without the demo run."""
     counts = session.execute(select(Run.state, func.count()).where(Run.demo.is_(False)).group_by(Run.state))
     return {**dict.fromkeys(RunState, 0), **dict(counts.all())}
+
+
+def projects(session: Session) -> list[tuple[str, int]]:
+    """Every project in alphabetical order, with the number of its runs that are not archived, apart from the
+    demo run."""
+    shown = func.count().filter(Run.archived.is_(False))
+    query = select(Run.project, shown).where(Run.demo.is_(False)).group_by(Run.project)
+    return [(name, n_runs) for name, n_runs in session.execute(query.order_by(Run.project))]
 
 
 def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[TrainingStart]:

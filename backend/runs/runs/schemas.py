@@ -34,6 +34,7 @@ from backend.specs.run_fields import (
     Notes,
     Origin,
     Priority,
+    ProjectName,
     RunOptions,
     Seed,
     Tags,
@@ -109,6 +110,8 @@ class RunExpectation(Strict):
     """Labels of the run."""
     group: GroupName | None = None
     """Name of the group that the run belongs to; null for none."""
+    project: ProjectName | None = None
+    """Project that the run is filed under."""
     priority: Priority | None = None
     """Priority of the run."""
     return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
@@ -128,6 +131,8 @@ class RunChanges(Strict):
     tags: Tags | None = None
     """New labels, which replace all former ones; null changes nothing."""
     group: GroupName | None = Field(default=None, description="New group; empty or null for none.")
+    project: ProjectName | None = None
+    """New project; null changes nothing."""
     priority: Priority | None = None
     """New priority; null changes nothing. Queued runs with a higher priority are claimed first."""
     return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
@@ -203,6 +208,8 @@ class RunOut(Schema):
     """Runs with a higher priority are claimed first."""
     group: str | None = Field(examples=["learning rates"])
     """Name of the group that the run belongs to; null for none."""
+    project: str = Field(examples=["default"])
+    """Project that the run is filed under."""
     tags: list[str]
     """Labels for finding and filtering runs."""
     notes: str
@@ -299,6 +306,22 @@ class RunEstimate(Schema):
     """Why no host that may claim them can run them well, and which presets fit: too little memory, or many
     more processes than cores; nothing while no host provides their environment and device, unless the
     wanted host does not exist. Also names settings that have no effect."""
+
+
+class ProjectOut(Schema):
+    """A project: what its runs name."""
+
+    name: str = Field(examples=["default"])
+    """Name of the project."""
+    n_runs: int
+    """Number of its runs that are not archived."""
+
+
+class ProjectItems(Schema):
+    """Every project that a run is filed under."""
+
+    items: list[ProjectOut]
+    """The projects, in alphabetical order."""
 
 
 class RunPage(Page):
@@ -445,6 +468,9 @@ class RunDetail(RunOut):
     """Every change of state, oldest first."""
     disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
     """Why its host cannot store what it records, so that its training may stand still; null if it can."""
+    silent_s: Number = Field(default=None, examples=[4.2])
+    """Time since the script of an external run has sent anything, at the time of the answer; null for other
+    runs, and for those that do not run."""
     starved_pct: Number = Field(default=None)
     """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
     other programs had the cores. Null otherwise, and where the host's kernel does not record it."""

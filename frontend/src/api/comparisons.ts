@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components, paths } from './generated';
 import { keys } from './keys';
@@ -48,7 +49,7 @@ export function tableFile(
   const query = new URLSearchParams({ table, format });
   for (const [name, value] of Object.entries(parametersOf(request)))
     for (const item of [value].flat()) query.append(name, String(item));
-  return `/api/v1/comparisons/table?${query.toString()}`;
+  return served(`/api/v1/comparisons/table?${query.toString()}`);
 }
 
 /** Statistics over groups of seeds. */

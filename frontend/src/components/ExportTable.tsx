@@ -2,11 +2,10 @@ import { Button, Menu } from '@mantine/core';
 import { IconFileExport } from '@tabler/icons-react';
 import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
-import { served } from '@/lib/base';
 
 export type TableFile = {
   label: string;
-  /** Its address in the service. */
+  /** Its address. */
   path: string;
 };
 
@@ -23,7 +22,7 @@ export function ExportTable({ files }: { files: readonly TableFile[] }) {
         </Menu.Target>
         <Menu.Dropdown>
           {files.map(({ label, path }) => (
-            <Menu.Item key={path} component="a" href={withTicket(served(path))} download onClick={onClick}>
+            <Menu.Item key={path} component="a" href={withTicket(path)} download onClick={onClick}>
               {label}
             </Menu.Item>
           ))}

@@ -6,7 +6,7 @@ import { useMemo, useRef } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
 import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/api/runBounds';
-import { runsByIdQuery } from '@/api/runs';
+import { runsByIdQuery, type Run } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import {
   distinctStyles,
@@ -35,11 +35,17 @@ import { SideBySide } from '@/features/replay/SideBySide';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
-import { hasEnded } from '@/lib/run';
+import { hasEnded, isExternal } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
 
 const route = getRouteApi('/shell/compare');
 type Search = ReturnType<typeof compareSearch>;
+
+/** Why no study can be made of any of the runs. */
+const studyRefusal = (runs: readonly Run[]): string | undefined =>
+  runs.length > 0 && runs.every(isExternal)
+    ? 'These runs were trained elsewhere: a study has runs that are trained here.'
+    : undefined;
 
 export default function ComparePage() {
   useDocumentTitle('Compare · Callboard');
@@ -150,7 +156,7 @@ export default function ComparePage() {
           Skip to the charts
         </Button>
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
-        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} />}
+        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       <div className={`panel ${classes.runs}`}>
         {wanted.length > MAX_COMPARED && (

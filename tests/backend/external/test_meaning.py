@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from callboard.known_tags import return_candidates, return_metric, series_units
-from tests.backend.analysis.figures.lines import numbers
+from tests.backend.drawing.lines import numbers
 from tests.support.external import SOURCE, batch, checkpoint, create, send, upload
 from tests.support.rows import make_run
 from tests.support.service import RunningService

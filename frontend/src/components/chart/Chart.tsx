@@ -1,26 +1,22 @@
 import { Skeleton } from '@mantine/core';
-import type * as Plotly from 'plotly.js';
-import type { Config, Data, Layout } from 'plotly.js';
-import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
+import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type MouseEvent,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
-import { isTouched } from '@/lib/hooks';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
 import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withoutLines, withRoom } from './endLabels';
 import { type Entry, valuesAt } from './readout';
 import { Readout } from './Readout';
-import { withTickTexts } from './scale';
-
-let loading: Promise<typeof Plotly> | undefined;
-
-/** Loads the chart library, when a chart is first shown. */
-export function loadPlotly(): Promise<typeof Plotly> {
-  loading ??= import('plotly.js-basic-dist-min').then((module) => module.default);
-  // A failed download is not cached: the next chart retries.
-  loading.catch(() => (loading = undefined));
-  return loading;
-}
+import { type Drawing, usePlotly } from './usePlotly';
 
 const REDRAW_MS = 1000;
 /** For this long after a zoom, redraws are not delayed. */
@@ -35,17 +31,6 @@ const CARD_GAP_PX = 12;
 const LABEL_GAP_PX = 6;
 /** The lines of a card at the pointer, and of one in another chart. */
 const [CARD_LINES, FEW_LINES] = [12, 6];
-
-const CONFIG: Partial<Config> = {
-  displayModeBar: false,
-  displaylogo: false,
-  showTips: false,
-  responsive: false,
-  doubleClick: 'autosize',
-};
-
-/** Transparent: the panel's background shows through. */
-const BACKGROUND = { paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)' };
 
 /** An axis of a drawn chart: positions in pixels of the plot. */
 type Axis = {
@@ -164,7 +149,6 @@ function DrawnChart({
   isListed,
   onError,
 }: Props & { onError: (error: unknown) => void }) {
-  const box = useRef<HTMLDivElement>(null);
   const crosshairLine = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
   const zoomedAt = useRef(0);
@@ -188,73 +172,48 @@ function DrawnChart({
     zoomedAt.current = performance.now();
   }, [zoom]);
 
-  useEffect(() => {
-    let current = true;
+  const waitMs = useCallback((): number => {
     const now = performance.now();
-    const zooming = now - zoomedAt.current < ZOOM_MS;
-    const waitMs = zooming ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - now);
-    const timer = setTimeout(() => {
-      loadPlotly()
-        .then(async (plotly) => {
-          if (!current || !box.current) return;
-          const first = drawnAt.current === 0;
-          drawnAt.current = performance.now();
-          const { clientWidth, clientHeight } = box.current;
-          const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
-          const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
-          labelled.current = isLabelled ? data : null;
-          const figure = {
-            ...(isLabelled ? withRoom(drawing.layout, data) : drawing.layout),
-            ...BACKGROUND,
-            ...(isTouched() ? { dragmode: false as const } : {}),
-            xaxis: {
-              ...layout.xaxis,
-              // Drops this chart's own zoom when that of the page changes.
-              uirevision: `${view} ${String(zoom)}`,
-              ...(zoom ? { range: [...zoom], autorange: false as const } : {}),
-            },
-            yaxis: { ...layout.yaxis, uirevision: `${view} ${String(zoom)}` },
-            autosize: true,
-            uirevision: view,
-          };
-          const element = await plotly.react(box.current, drawing.data, withTickTexts(figure), CONFIG);
-          if (first) {
-            element.on('plotly_relayout', (event) => {
-              const range = zoomOf(event);
-              if (range !== undefined) onZoom.current({ zoom: range });
-            });
-            element.on('plotly_afterplot', () => {
-              setLabels(placedLabels(element, labelled.current));
-              placeCrosshair.current?.(); // its axes may have changed
-            });
-          }
-          setLabels(placedLabels(element, labelled.current));
-          setDrawn(true);
-        })
-        .catch((error: unknown) => {
-          if (current) onError(error);
-        });
-    }, waitMs);
-    return () => {
-      current = false;
-      clearTimeout(timer);
-    };
-  }, [data, layout, view, zoom, endNames, isListed, onError]);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => {
-      // Its removal from the page is a change of size, too: the library refuses to draw it then.
-      if (drawnAt.current && element.isConnected)
-        void loadPlotly().then((plotly) => plotly.Plots.resize(element));
-    });
-    observer.observe(element);
-    return () => {
-      observer.disconnect();
-      if (drawnAt.current) void loadPlotly().then((plotly) => plotly.purge(element));
-    };
+    return now - zoomedAt.current < ZOOM_MS ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - now);
   }, []);
+  const draw = useCallback(
+    ({ clientWidth, clientHeight }: HTMLElement): Drawing => {
+      drawnAt.current = performance.now();
+      const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
+      const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
+      labelled.current = isLabelled ? data : null;
+      return {
+        data: drawing.data,
+        layout: {
+          ...(isLabelled ? withRoom(drawing.layout, data) : drawing.layout),
+          xaxis: {
+            ...layout.xaxis,
+            // Drops this chart's own zoom when that of the page changes.
+            uirevision: `${view} ${String(zoom)}`,
+            ...(zoom ? { range: [...zoom], autorange: false as const } : {}),
+          },
+          yaxis: { ...layout.yaxis, uirevision: `${view} ${String(zoom)}` },
+          uirevision: view,
+        },
+      };
+    },
+    [data, layout, view, zoom, endNames, isListed],
+  );
+  const onDrawn = useCallback((element: PlotlyHTMLElement, first: boolean): void => {
+    if (first) {
+      element.on('plotly_relayout', (event) => {
+        const range = zoomOf(event);
+        if (range !== undefined) onZoom.current({ zoom: range });
+      });
+      element.on('plotly_afterplot', () => {
+        setLabels(placedLabels(element, labelled.current));
+        placeCrosshair.current?.(); // its axes may have changed
+      });
+    }
+    setLabels(placedLabels(element, labelled.current));
+    setDrawn(true);
+  }, []);
+  const box = usePlotly(draw, { onFailed: onError, waitMs, onDrawn });
 
   useEffect(() => {
     const show = (): void => {
@@ -275,7 +234,7 @@ function DrawnChart({
     };
     placeCrosshair.current = show;
     return crosshair.subscribe(show);
-  }, [crosshair]);
+  }, [crosshair, box]);
 
   const leave = (): void => crosshair.set(null);
   const point = ({ clientX, clientY, buttons }: MouseEvent): void => {

@@ -7,6 +7,7 @@ import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { ExportTable } from '@/components/ExportTable';
 import { Empty, Problem } from '@/components/feedback';
+import { served } from '@/lib/base';
 import classes from './papers.module.css';
 import { PublishedTable } from './PublishedTable';
 import { nothingText, partsOf } from './studyState';
@@ -25,7 +26,7 @@ type Props = {
 const tableFiles = (study: string, figure: string) =>
   Object.entries({ latex: 'LaTeX, for booktabs', csv: 'CSV', caption: 'Caption' }).map(([format, label]) => ({
     label,
-    path: `/api/v1/studies/${study}/figures/${figure}?format=${format}`,
+    path: served(`/api/v1/studies/${study}/figures/${figure}?format=${format}`),
   }));
 
 const HEIGHT = 360;

@@ -25,7 +25,7 @@ const requests = vi.hoisted(() => {
 });
 
 /** Replaces the drawing library, which needs a layout of the page. */
-const drawing = vi.hoisted(() => ({ react: vi.fn(() => Promise.resolve()) }));
+const drawing = vi.hoisted(() => ({ react: vi.fn(() => Promise.resolve()), purge: () => undefined }));
 vi.mock('plotly.js-basic-dist-min', () => ({ default: drawing }));
 
 afterEach(cleanup);

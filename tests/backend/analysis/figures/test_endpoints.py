@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 from backend.db import Attempt, LiveSettings, Run
 from backend.db.engine import writing
 from tests.backend.analysis.comparisons.test_endpoints import two_rates
-from tests.backend.analysis.figures.lines import numbers
 from tests.backend.analysis.metrics.oracle import RecordedRun
+from tests.backend.drawing.lines import numbers
 from tests.support.rows import checkpoint_row, episode_row, evaluation_row
 from tests.support.service import RunningService
 from tests.support.start_sets import add_recording

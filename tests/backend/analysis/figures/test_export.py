@@ -14,27 +14,27 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from backend.analysis.figures.branch import FanLine, branch_figure
-from backend.analysis.figures.diagnostics import BY_ID, diagnostic_figure
-from backend.analysis.figures.episode_trace import TracePanel, episode_trace_figure
-from backend.analysis.figures.export import FigureForm
-from backend.analysis.figures.export_caption import caption
-from backend.analysis.figures.export_script import ScriptOptions, matplotlib_script
-from backend.analysis.figures.export_series import COLUMNS, as_csv, drawn_series
-from backend.analysis.figures.figure import Figure, Label
-from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
-from backend.analysis.figures.marks import Mark
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.scatter import Dot, scatter_figure
-from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure
-from backend.analysis.figures.theme import tick_text
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.grouping import Spread
+from backend.drawing.branch import FanLine, branch_figure
+from backend.drawing.catalogue import EPISODE_RETURN
+from backend.drawing.cells import of_cell
+from backend.drawing.diagnostics import BY_ID, diagnostic_figure
+from backend.drawing.episode_trace import TracePanel, episode_trace_figure
+from backend.drawing.export_caption import caption
+from backend.drawing.export_script import ScriptOptions, matplotlib_script
+from backend.drawing.export_series import COLUMNS, as_csv, drawn_series
+from backend.drawing.figure import Figure, Label
+from backend.drawing.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.drawing.marks import Mark
+from backend.drawing.panels import Frame
+from backend.drawing.scatter import Dot, scatter_figure
+from backend.drawing.seed_curve import SeedGroup, seed_curve_figure
+from backend.drawing.theme import tick_text
 from backend.experiments.figures.kinds.counts import counts_figure
+from backend.http.figures import FigureForm
 from backend.platform.errors import Invalid
-from backend.platform.text import of_cell
-from tests.backend.analysis.figures.lines import A, B, line
-from tests.backend.analysis.figures.test_gaps import figure_of
+from backend.statistics.grouping import Spread
+from tests.backend.drawing.lines import A, B, line
+from tests.backend.drawing.test_gaps import figure_of
 
 HOSTILE = [
     "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",
@@ -177,9 +177,9 @@ def test_stacked_shares_have_their_edges() -> None:
 
 def test_figure_with_an_unknown_type_of_trace_is_refused() -> None:
     figure = Figure(data=[{"type": "heatmap", "z": [[1.0]]}])
-    with pytest.raises(Invalid, match="heatmap"):
+    with pytest.raises(ValueError, match="heatmap"):
         as_csv(figure)
-    with pytest.raises(Invalid, match="heatmap"):
+    with pytest.raises(ValueError, match="heatmap"):
         matplotlib_script(figure)
 
 
@@ -495,7 +495,7 @@ def test_script_with_hostile_names_draws_them_as_text(tmp_path: Path) -> None:
 def test_caption_states_series_n_estimator_band_and_smoothing() -> None:
     assert caption(groups(["PAAC on Pong", "A3C on Pong"])) == (
         "Training return. PAAC on Pong (n = 5); A3C on Pong (n = 5). Mean over seeds. "
-        "Band: ± 1 s.e. Thin where not all seeds have a value. Each seed smoothed 0.9. "
+        "Band: ± 1 s.e. Thin and dotted where not all seeds have a value. Each seed smoothed 0.9. "
         "80 grid points from 1,800 points."
     )
 

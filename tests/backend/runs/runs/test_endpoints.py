@@ -126,7 +126,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"colour": "red"}, ["colour"]),
     ({"environment": "NoSuchGame-v0"}, ["environment"]),
     ({"environment": "os:system"}, ["environment"]),
-    ({"algorithm": "ppo"}, ["algorithm"]),
+    ({"algorithm": "none"}, ["algorithm"]),
     ({"algorithm": None}, ["algorithm"]),
     ({"algorithm": ["paac"]}, ["algorithm"]),
     ({"config": {"n_e": 10**9}}, ["config.n_e"]),

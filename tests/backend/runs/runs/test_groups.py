@@ -27,6 +27,10 @@ def run(**changes: Any) -> Run:
     )
 
 
+def test_project_does_not_separate_seeds() -> None:
+    assert group_key(run(project="atari", seed=1)) == group_key(run(seed=2))
+
+
 def annealed(agent_steps: int, **changes: Any) -> Run:
     return run(stop={"agent_steps": agent_steps}, config={"learning_rate_schedule": "linear"}, **changes)
 

@@ -6,7 +6,7 @@ import { keys } from '@/api/keys';
 import { CopyButton } from '@/components/CopyButton';
 import { Loading, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
-import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
+import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withPlainTexts } from './drawing';
 import classes from './export.module.css';
 import { LICENCE } from './fonts';
 import { LegendFields } from './LegendFields';
@@ -65,8 +65,8 @@ function Preview({ drawing, label }: { drawing: Drawing; label: string }) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const svg = document.importNode(withOutlines(drawing), true);
-    // The image has one name; those of its outlines are for no screen reader.
+    const svg = document.importNode(withPlainTexts(drawing), true);
+    // The image has one name; those of its labels are for no screen reader.
     svg.setAttribute('aria-hidden', 'true');
     element.replaceChildren(svg);
     setWarnings(warningsOf(svg, missingIn(drawing)));

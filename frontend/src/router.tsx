@@ -33,6 +33,7 @@ import {
   runsSearch,
   scoresSearch,
   sweepSearch,
+  viewSearch,
 } from '@/lib/search';
 import { loadSettingsFrame, PAGES } from '@/pages';
 
@@ -63,7 +64,7 @@ const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', c
 const runsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
-  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted'] } },
+  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted', '/w/'] } },
   validateSearch: runsSearch,
   component: lazyRouteComponent(PAGES['/']),
 });
@@ -108,6 +109,13 @@ const compareRoute = createRoute({
   staticData: { nav: { label: 'Compare', icon: IconChartLine } },
   validateSearch: compareSearch,
   component: lazyRouteComponent(PAGES['/compare']),
+});
+
+const viewRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/w/$view',
+  validateSearch: viewSearch,
+  component: lazyRouteComponent(PAGES['/w/$view']),
 });
 
 const sweepsRoute = createRoute({
@@ -242,6 +250,7 @@ const routeTree = rootRoute.addChildren([
     runRoute,
     replayRoute,
     compareRoute,
+    viewRoute,
     sweepsRoute,
     sweepRoute,
     papersRoute,

@@ -2,10 +2,10 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useRef } from 'react';
+import { type ReactNode, useMemo, useRef } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
 import { MAX_COMPARED } from '@/api/runBounds';
-import { runsByIdQuery } from '@/api/runs';
+import { runsByIdQuery, runsQuery } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import {
   distinctStyles,
@@ -30,9 +30,11 @@ import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
+import { PageHead } from '@/features/views/PageHead';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
+import { useProject } from '@/lib/project';
 import { hasEnded } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
 import { legendNames } from '@/lib/shortNames';
@@ -43,13 +45,35 @@ const NONE: ReadonlySet<string> = new Set();
 
 type Search = ReturnType<typeof compareSearch>;
 
-export default function ComparePage() {
-  useDocumentTitle('Compare · Callboard');
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+/** The runs that match the filter of the address, the oldest first, so that later ones change no colours. */
+function useMatching({ runs, q }: Search) {
+  const filter = runs === undefined ? q : undefined;
+  const archived = filter?.includes('archived') ? ({ archived: 'all' } as const) : {};
+  const { data, error } = useInfiniteQuery({
+    ...runsQuery({ filter: filter ?? '', ...archived, sort: 'created_at', limit: MAX_COMPARED }),
+    enabled: filter !== undefined,
+  });
+  const page = filter === undefined ? undefined : data?.pages[0];
+  const ids = useMemo(() => page?.items.map(({ id }) => id), [page]);
+  return { ids, total: page?.total ?? 0, error: filter === undefined ? null : error };
+}
+
+type Props = {
+  search: Search;
+  onSearch: (search: Search, replace?: boolean) => void;
+  /** The title. */
+  head: ReactNode;
+};
+
+/** Several runs, or configs over seeds: curves, statistics, settings and replays. */
+export function CompareView({ search, onSearch, head }: Props) {
   const finder = useRef<HTMLInputElement>(null);
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
-  const wanted = useMemo(() => [...new Set(search.runs?.split(',').filter(Boolean) ?? [])], [search.runs]);
+  const matching = useMatching(search);
+  const wanted = useMemo(
+    () => matching.ids ?? [...new Set(search.runs?.split(',').filter(Boolean) ?? [])],
+    [matching.ids, search.runs],
+  );
   const ids = useMemo(() => wanted.slice(0, MAX_COMPARED), [wanted]);
   const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(runsByIdQuery(ids));
   const runs = useMemo(() => {
@@ -113,11 +137,12 @@ export default function ComparePage() {
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
-    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
+    onSearch(defined({ ...search, ...to }), replace);
   };
   /** A run that is added gets the first free style, the others keep theirs. */
   const setRuns = (next: readonly string[]): void =>
     change({
+      q: undefined,
       runs: [...new Set(next)].join(',') || undefined,
       hidden: [...hidden].filter((id) => next.includes(id)).join(',') || undefined,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
@@ -134,11 +159,16 @@ export default function ComparePage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
       <div className={classes.top}>
-        <h1 className="page-title">Compare</h1>
+        {head}
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
         {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} />}
       </div>
       <div className={`panel ${classes.runs}`}>
+        {matching.total > MAX_COMPARED && (
+          <div role="status">
+            {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${matching.total} that match.`}
+          </div>
+        )}
         {wanted.length > MAX_COMPARED && (
           <div role="status" className="row wrap">
             {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${wanted.length}. Remove some to see the others, or select fewer in the list of runs.`}
@@ -164,6 +194,7 @@ export default function ComparePage() {
         />
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
+      {matching.error && <Problem error={matching.error} invalid="Invalid filter" />}
       {existing.length === 0 && (
         <div className="panel">
           <NothingCompared onRuns={setRuns} />
@@ -255,5 +286,19 @@ export default function ComparePage() {
         />
       )}
     </div>
+  );
+}
+
+export default function ComparePage() {
+  useDocumentTitle('Compare · Callboard');
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const [project] = useProject();
+  return (
+    <CompareView
+      search={search}
+      onSearch={(to, replace = false) => void navigate({ search: to, replace, resetScroll: false })}
+      head={<PageHead state={{ page: 'compare', search }} project={project || undefined} />}
+    />
   );
 }

@@ -117,6 +117,8 @@ class Run(Base):
     score: Mapped[float | None]
     """Mean true return of the last 100 training episodes."""
     best_return: Mapped[float | None]
+    points_at: Mapped[datetime | None]
+    """When points were last recorded."""
     early_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     """Agent steps up to which the training score is *early*: most steps were those of episodes that had not
     ended, so that it is the score of short episodes."""

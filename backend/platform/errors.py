@@ -25,7 +25,7 @@ from typing import Any
 from backend.specs.extras import PACKAGES, install_command
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, quoted
 
-SECRET_FIELDS = frozenset({"password", "current", "new"})
+SECRET_FIELDS = frozenset({"password", "current", "new", "secret_url"})
 """Fields whose values are never quoted in a response or in the audit trail."""
 
 

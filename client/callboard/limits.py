@@ -25,6 +25,8 @@ MAX_CONFIG_LIST = 100
 MAX_METRIC_CHARACTERS = 200
 MAX_STEPS = 10**15
 MAX_MESSAGE_CHARACTERS = 10_000
+MAX_ALERT_TITLE = 255
+MAX_ALERT_TEXT = 4_096
 MAX_REASON_CHARACTERS = 2_000
 """Characters of the reason of a state."""
 LEVELS = ("debug", "info", "warning", "error")

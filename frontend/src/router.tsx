@@ -19,10 +19,13 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router';
+import { useReconnection } from '@/api/liveUpdates';
+import { isUnreachable } from '@/api/problem';
 import { Loading, Missing, Problem } from '@/components/feedback';
 import { AppShell } from '@/features/shell/AppShell';
 import { BASE } from '@/lib/base';
 import {
+  alertsSearch,
   auditSearch,
   compareSearch,
   loginSearch,
@@ -47,6 +50,18 @@ function NotFound() {
         <Missing />
       </div>
     </AppShell>
+  );
+}
+
+/** An error in place of a page. A script that did not load is only fetched again by a full reload. */
+export function PageFailed({ error }: { error: unknown }) {
+  useReconnection(() => {
+    if (isUnreachable(error)) location.reload();
+  });
+  return (
+    <div className="page">
+      <Problem error={error} onRetry={() => location.reload()} />
+    </div>
   );
 }
 
@@ -181,6 +196,13 @@ const hostsRoute = createRoute({
   component: lazyRouteComponent(PAGES['/machines']),
 });
 
+const alertsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/alerts',
+  validateSearch: alertsSearch,
+  component: lazyRouteComponent(PAGES['/alerts']),
+});
+
 const settingsRoute = createRoute({
   getParentRoute: () => shellRoute,
   id: 'settings-pages',
@@ -261,6 +283,7 @@ const routeTree = rootRoute.addChildren([
     recordingRoute,
     hostsRoute,
     hostsAliasRoute,
+    alertsRoute,
     settingsRoute.addChildren([
       accountRoute,
       tokensRoute,
@@ -281,12 +304,7 @@ export const createAppRouter = (client: QueryClient) =>
     defaultPreload: 'intent',
     scrollRestoration: true,
     defaultPendingComponent: () => <Loading label="Loading the page" />,
-    // A failed chunk is only fetched again by a full reload.
-    defaultErrorComponent: ({ error }) => (
-      <div className="page">
-        <Problem error={error} onRetry={() => location.reload()} />
-      </div>
-    ),
+    defaultErrorComponent: PageFailed,
     defaultNotFoundComponent: NotFound,
     // NotFound renders its own shell.
     notFoundMode: 'root',

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 import callboard
+from backend.db import alert
 from backend.external import files, schemas
 from backend.runs.runs import external_spec, script_provenance
 from backend.specs import events, run_fields
@@ -45,6 +46,8 @@ def server() -> dict[str, Any]:
         "MAX_METRIC_CHARACTERS": schemas.MAX_METRIC,
         "MAX_STEPS": schemas.MAX_STEPS,
         "MAX_MESSAGE_CHARACTERS": events.MAX_TEXT,
+        "MAX_ALERT_TITLE": alert.MAX_TITLE,
+        "MAX_ALERT_TEXT": alert.MAX_ALERT_TEXT,
         "MAX_REASON_CHARACTERS": bound(schemas.Heartbeat, "reason", "maxLength"),
         "LEVELS": get_args(schemas.SentLine.model_fields["level"].annotation),
         "MAX_POINTS": schemas.MAX_ROWS,

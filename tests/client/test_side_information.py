@@ -18,7 +18,8 @@ from callboard.folders import described_by_folder
 from callboard.imports import tensorboard, trackio, wandb
 from callboard.imports.log import Log
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
-from callboard.imports.tables import ColumnMapping, read
+from callboard.imports.table import ColumnMapping
+from callboard.imports.tables import read
 from callboard.known_tags import return_metric
 
 FOLDERS = {

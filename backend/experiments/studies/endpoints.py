@@ -7,9 +7,8 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
-from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
+from backend.drawing.palette import Theme
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of
 from backend.experiments.experiments import repository, service
@@ -36,6 +35,7 @@ from backend.experiments.studies.schemas import (
 )
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, Work, WriteSession
+from backend.http.figures import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter

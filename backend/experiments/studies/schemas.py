@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from backend.analysis.figures.schemas import FigureOut
 from backend.db import Experiment, ExperimentCell, Run
 from backend.db.experiment import ExperimentState
+from backend.drawing.schemas import FigureOut
 from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.rows import CellRow, standing
 from backend.experiments.definitions import DEFINITIONS

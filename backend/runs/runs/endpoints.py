@@ -25,12 +25,13 @@ from backend.http.dependencies import (
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.routing import ResourceRouter
-from backend.http.streaming import EstimateTurn
+from backend.http.streaming import EstimateTurn, ListTurn
 from backend.http.transfer import json_response
 from backend.platform.artifacts import ArtifactStore
 from backend.platform.text import Text
-from backend.runs.runs import actions, bulk, listing, queue, repository, requests, service
+from backend.runs.runs import actions, bulk, external, listing, queue, repository, requests, service
 from backend.runs.runs.bulk import BulkOut, BulkRequest
+from backend.runs.runs.names import names_of_runs
 from backend.runs.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
@@ -40,6 +41,7 @@ from backend.runs.runs.schemas import (
     LogLineOut,
     LogPage,
     MoveRequest,
+    NamesRequest,
     ProjectItems,
     ProjectOut,
     ResumeRequest,
@@ -47,6 +49,8 @@ from backend.runs.runs.schemas import (
     RunDetail,
     RunEstimate,
     RunItems,
+    RunName,
+    RunNames,
     RunOut,
     RunPage,
     RunRequest,
@@ -113,6 +117,15 @@ def create_runs(
 def estimate_runs(body: RunBody, principal: Viewer, turn: EstimateTurn, session: ReadSession) -> RunEstimate:
     """What the runs of such a request would need, and whether a host can run them; creates nothing."""
     return requests.estimate(session, body)
+
+
+@reading.post("/names", response_model=RunNames)
+def name_runs(body: NamesRequest, principal: Viewer, turn: ListTurn, session: ReadSession) -> Response:
+    """What runs are called in a view of these: by what differs among them; changes nothing."""
+    briefs = repository.briefs_of(session, body.runs)
+    view = names_of_runs(briefs, repository.specs_of(session), body.beside)
+    items = [RunName(run=run.id, name=name) for run, name in zip(briefs, view.names, strict=True)]
+    return json_response(RunNames(shared=view.shared, items=items))
 
 
 @router.get("", response_model=RunPage)
@@ -238,6 +251,7 @@ def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppS
     detail.children = [ChildOut.model_validate(child) for child in repository.children(session, run_id)]
     detail.attempts = [AttemptOut.model_validate(a) for a in repository.attempts(session, run_id)]
     if detail.origin == EXTERNAL:
+        detail.silent_s = external.silent_s(session, run)
         detail.processes = [ProcessOut.of(row) for row in repository.processes(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
     granted_pct = repository.cpu_granted_pct(session, run_id)

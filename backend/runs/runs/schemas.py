@@ -17,6 +17,7 @@ from backend.db import Run
 from backend.platform.schemas import DescribedBy, Id, Number, Page
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.groups import is_early
+from backend.runs.runs.names import Beside
 from backend.runs.runs.script_provenance import ProcessOut
 from backend.specs.annealing import Annealing
 from backend.specs.fields import NAME, Schema, Strict, whole
@@ -40,6 +41,9 @@ from backend.specs.run_fields import (
 )
 from backend.specs.states import RunState
 from callboard.known_tags import RunUnit
+
+MAX_NAMED = 10_000
+"""Runs of one view."""
 
 
 class RunFields(RunOptions):
@@ -330,6 +334,35 @@ class RunPage(Page):
     """Number of runs that match, on all pages together."""
 
 
+class NamesRequest(Strict):
+    """The body of `POST /runs/names`."""
+
+    runs: list[Id] = Field(max_length=MAX_NAMED)
+    """Ids of all runs that the view shows."""
+    beside: list[Beside] = Field(default_factory=list, max_length=2)
+    """What the view shows beside each name, which names then leave out."""
+
+
+class RunName(Schema):
+    """What a run is called in a view."""
+
+    run: Id
+    """Id of the run."""
+    name: str = Field(examples=["lr 0.001 · nₑ 8 · seed 3"])
+    """The name that a person gave, then algorithm, environment, settings and seed as far as they differ
+    among the runs of the view."""
+
+
+class RunNames(Schema):
+    """Response of `POST /runs/names`."""
+
+    shared: str = Field(examples=["PAAC · CartPole"])
+    """What the names have in common, which they leave out; empty for a single run."""
+    items: list[RunName]
+    """In the order of the request, of which unknown ids are left out; no two names are equal, unless what is
+    beside them differs."""
+
+
 class DeletedRunOut(Schema):
     """A deleted run that can be restored."""
 
@@ -435,6 +468,9 @@ class RunDetail(RunOut):
     """Every change of state, oldest first."""
     disk_problem: str | None = Field(default=None, examples=["3 MiB free"])
     """Why its host cannot store what it records, so that its training may stand still; null if it can."""
+    silent_s: Number = Field(default=None, examples=[4.2])
+    """Time since the script of an external run has sent anything, at the time of the answer; null for other
+    runs, and for those that do not run."""
     starved_pct: Number = Field(default=None)
     """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
     other programs had the cores. Null otherwise, and where the host's kernel does not record it."""

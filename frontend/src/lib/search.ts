@@ -230,6 +230,14 @@ export const runSearch = (search: Search) =>
     style: styles(search.style)?.split(',')[0],
   });
 
+export const alertsSearch = (search: Search) =>
+  checked({
+    /** Whether only unread alerts are listed. */
+    unread: flag(search.unread),
+    /** The run that a new rule is about. */
+    run: RUN_ID.test(text(search.run) ?? '') ? text(search.run) : undefined,
+  });
+
 export const replaySearch = (search: Search) =>
   checked({
     at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined,

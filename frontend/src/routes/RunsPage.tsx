@@ -229,6 +229,7 @@ export function RunsView({ search, onSearch, head }: Props) {
           notShown={isPending || isPlaceholderData ? 0 : selection.notShown}
           canFork={runs.some((run) => selection.ids.has(run.id) && whyNotForked(run) === undefined)}
           onClear={clear}
+          onLeave={() => list.current?.querySelector<HTMLElement>('[role=row][tabindex="0"]')?.focus()}
         />
       )}
     </div>

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from backend.db import (
+    AlertRule,
     AuditEntry,
     Base,
     Branch,
@@ -176,6 +177,7 @@ class Rows:
                         scope="installation", settings={"videos_days": 3}, changed_at=utc_now()
                     ),
                     RetentionSettings(scope="group:g", settings={"videos_days": 3}, changed_at=utc_now()),
+                    AlertRule(id=new_id(), owner_id=user, created_at=utc_now(), kinds=["failed"]),
                     AuditEntry(id=new_id(), time=utc_now(), action="x", path="/", body={}, request_id="r"),
                 ]
             )

@@ -206,7 +206,7 @@ export function draftFrom(catalogue: Catalogue, run: Run, purpose: 'copy' | 'for
     group: run.group ?? '',
     project: run.project,
     tags: run.tags.join(', '),
-    notes: run.notes,
+    notes: purpose === 'fork' ? '' : run.notes,
     firstSeed: String(run.seed),
     device: spec.device,
     queue: spec.queue,

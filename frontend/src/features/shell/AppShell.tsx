@@ -9,6 +9,7 @@ import { ShortcutsDialog } from '@/components/Shortcuts';
 import { served } from '@/lib/base';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
+import { AlertBell } from './AlertBell';
 import { DiskBanner } from './DiskBanner';
 import { ProjectItems, ProjectMenu } from './ProjectMenu';
 import { RailFoot, SignOutItem, ThemeItem } from './RailFoot';
@@ -31,6 +32,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
         <RunningNow />
         <ConnectionState />
         <NewRunLink />
+        <AlertBell />
       </header>
       <main id="main" className={classes.main} tabIndex={-1}>
         <DiskBanner />

@@ -28,6 +28,7 @@ from backend.db.step_note import StepNote
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
 from backend.db.user import LoginLimit, LoginLink, LoginSession, Token, User
 from backend.db.video import Video
+from backend.db.view import View, ViewState
 
 _WITHOUT_TABLES = ("migrate",)
 """Not imported: it loads Alembic, which few processes need."""
@@ -79,4 +80,6 @@ __all__ = [
     "Transition",
     "User",
     "Video",
+    "View",
+    "ViewState",
 ]

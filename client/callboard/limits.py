@@ -7,6 +7,7 @@ from __future__ import annotations
 
 MAX_NAME = 200
 MAX_GROUP = 200
+MAX_PROJECT = 64
 MAX_ALGORITHM = 50
 MAX_ENVIRONMENT = 200
 MAX_NOTES = 20_000

@@ -19,6 +19,8 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router';
+import { useReconnection } from '@/api/liveUpdates';
+import { isUnreachable } from '@/api/problem';
 import { Loading, Missing, Problem } from '@/components/feedback';
 import { AppShell } from '@/features/shell/AppShell';
 import { BASE } from '@/lib/base';
@@ -47,6 +49,18 @@ function NotFound() {
         <Missing />
       </div>
     </AppShell>
+  );
+}
+
+/** An error in place of a page. A script that did not load is only fetched again by a full reload. */
+export function PageFailed({ error }: { error: unknown }) {
+  useReconnection(() => {
+    if (isUnreachable(error)) location.reload();
+  });
+  return (
+    <div className="page">
+      <Problem error={error} onRetry={() => location.reload()} />
+    </div>
   );
 }
 
@@ -281,12 +295,7 @@ export const createAppRouter = (client: QueryClient) =>
     defaultPreload: 'intent',
     scrollRestoration: true,
     defaultPendingComponent: () => <Loading label="Loading the page" />,
-    // A failed chunk is only fetched again by a full reload.
-    defaultErrorComponent: ({ error }) => (
-      <div className="page">
-        <Problem error={error} onRetry={() => location.reload()} />
-      </div>
-    ),
+    defaultErrorComponent: PageFailed,
     defaultNotFoundComponent: NotFound,
     // NotFound renders its own shell.
     notFoundMode: 'root',

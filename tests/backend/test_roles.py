@@ -39,11 +39,14 @@ EXCEPTIONS = {
     "/api/v1/auth/sessions/{session_id}": Role.VIEWER,
     "/api/v1/retention/installation": Role.ADMIN,
     "/api/v1/runs/estimate": Role.VIEWER,  # stores nothing
+    "/api/v1/runs/names": Role.VIEWER,  # stores nothing
     "/api/v1/studies/estimate": Role.VIEWER,  # stores nothing
     "/api/v1/studies/draft": Role.VIEWER,  # stores nothing
     "/api/v1/tokens": Role.VIEWER,
     "/api/v1/tokens/{token_id}": Role.VIEWER,
     "/api/v1/users": Role.ADMIN,
+    "/api/v1/views": Role.VIEWER,  # of one's own
+    "/api/v1/views/{view_id:ulid}": Role.VIEWER,
     "/api/v1/users/{user_id}": Role.ADMIN,
 }
 """Routes, or methods of routes, that break the rule that viewers read and operators change."""

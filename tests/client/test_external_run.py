@@ -79,6 +79,7 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
         environment="CartPole-v1",
         config={"learning_rate": 0.1, "net": {"layers": (64, 64)}, "device of mine": object},
         seed=3,
+        project="mine of June",
         group="all",
         tags=["a"],
     ) as run:
@@ -91,7 +92,7 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     stored = target.run(run.id)
     assert (stored["origin"], stored["state"], stored["name"]) == ("external", "finished", "mine")
     assert (stored["algorithm"], stored["environment"], stored["seed"]) == ("my_ppo", "CartPole-v1", 3)
-    assert (stored["group"], stored["tags"]) == ("all", ["a"])
+    assert (stored["project"], stored["group"], stored["tags"]) == ("mine of June", "all", ["a"])
     assert stored["spec"]["config"] == {
         "learning_rate": 0.1,
         "net.layers": [64, 64],

@@ -60,7 +60,7 @@ def test_script_of_wandb_changes_its_import_only(
     [stored] = target.runs()
     assert (stored["name"], stored["state"], stored["seed"]) == ("first", "finished", 3)
     assert (stored["algorithm"], stored["environment"]) == ("ppo", "CartPole-v1")
-    assert {"cleanRL", "lab", "x"} == set(stored["tags"])
+    assert (stored["project"], set(stored["tags"])) == ("cleanRL", {"lab", "x"})
     assert (stored["step_unit"], stored["agent_steps"], stored["best_return"]) == ("agent_steps", 300, 2.0)
     config = stored["spec"]["config"]
     assert (config["lr"], config["late"], config["layers"], config["gamma"]) == (0.5, [1, 2], 2, 0.9)

@@ -27,7 +27,7 @@ from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
 
-_COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
+_COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "project", "notes")
 
 LogLevel = Literal["info", "warning", "error"]
 

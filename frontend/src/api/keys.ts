@@ -50,6 +50,8 @@ export const keys = {
   /** Of what follows the points of metrics. */
   series: (runs: readonly string[], metrics: readonly string[], ...rest: Key) =>
     ['run', runs, sectionsOf(metrics), metrics, ...rest] as const,
+  /** Of what the runs of a view are called. */
+  names: (runs: readonly string[], beside: Key) => ['run', runs, [], 'names', beside] as const,
   metrics: (runs: readonly string[]) => ['run', runs, 'metrics'] as const,
   /** Scores of training change all the time: they are refetched at an interval, and at the end. */
   comparison: (runs: readonly string[], score: string, ...rest: Key) =>
@@ -69,6 +71,7 @@ export const keys = {
 
   bulkPreview: (...request: Key) => [UNWATCHED, 'bulk-preview', ...request] as const,
   estimate: (fields: unknown) => [UNWATCHED, 'estimate', fields] as const,
+  projects: () => [UNWATCHED, 'projects'] as const,
   runFields: () => [UNWATCHED, 'run-fields'] as const,
   runMetrics: (runs: readonly string[], metrics: readonly string[]) =>
     [UNWATCHED, 'run-metrics', runs, metrics] as const,

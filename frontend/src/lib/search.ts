@@ -93,6 +93,7 @@ const RUN_SORTS = [
   'seed',
   'priority',
   'group',
+  'project',
   'score',
   'best_return',
   'agent_steps',
@@ -140,6 +141,7 @@ const runGroup = (value: unknown): string | undefined => {
 export const runsSearch = alsoByRestNames({ filter: 'q' }, (search) =>
   checked({
     q: text(search.q),
+    project: nameOf(search.project),
     state: text(search.state),
     sort: runSort(search.sort),
     archived: flag(search.archived),

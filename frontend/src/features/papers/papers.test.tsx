@@ -14,7 +14,7 @@ import type { Paper, PaperItem, Study, StudyDetail, StudyTable } from '@/api/stu
 import { PaperCard } from './PaperCard';
 import { PublishedTable } from './PublishedTable';
 import { ReproduceDialog } from './ReproduceDialog';
-import { nothingText, partsOf, progressText, runsText } from './studyState';
+import { nothingText, partsOf, progressText, runsText, shownState } from './studyState';
 import { StudyRuns } from './StudyProgress';
 import { StudyTableView } from './StudyTableView';
 
@@ -116,6 +116,14 @@ it('counts the cells of a study by how far their runs are', () => {
   expect(runsText({}, true)).toBe('none');
 });
 
+it.each([
+  [{ queued: 3 }, 'queued'],
+  [{ finished: 1, waiting: 2 }, 'queued'],
+  [{ queued: 2, running: 1 }, 'running'],
+])('a running study with %o is shown as %s', (runs, state) => {
+  expect(shownState({ state: 'running', runs }).state).toBe(state);
+});
+
 it('shows the claim of a figure, its studies, and what it needs', async () => {
   const onReproduce = vi.fn();
   const shown = { ...ITEM, studies: [STUDY] };
@@ -140,8 +148,17 @@ it('shows the claim of a figure, its studies, and what it needs', async () => {
   expect(within(card).getByText(/12 of 24 runs/)).toBeTruthy();
   fireEvent.click(within(card).getByRole('button', { name: 'Reproduce Figure 2 of A3C' }));
   expect(onReproduce).toHaveBeenCalledWith(shown);
+  expect(
+    within(card)
+      .getByRole('link', { name: /^Evidence/ })
+      .getAttribute('href'),
+  ).toBe('/help/project/evidence.html#a3c-figure-2');
   const table = screen.getByRole('region', { name: /Table 1/ });
-  expect(within(table).getByRole('link').getAttribute('href')).toBe('/hosts');
+  expect(
+    within(table)
+      .getByRole('link', { name: /no run needed/ })
+      .getAttribute('href'),
+  ).toBe('/hosts');
   expect(within(table).queryByRole('button')).toBeNull();
   expect(screen.getByText('games played by people')).toBeTruthy();
 });
@@ -151,7 +168,9 @@ it('lists the latest studies of a figure, and all on request', async () => {
   requests.studies = [...studies, { ...STUDY, id: 'e' }];
   await show(<PaperCard paper={PAPER} item={{ ...ITEM, studies }} onReproduce={vi.fn()} />);
   const listed = (): (string | null)[] =>
-    screen.getAllByRole('link').map((link) => link.getAttribute('href'));
+    within(screen.getByRole('list', { name: 'Studies' }))
+      .getAllByRole('link')
+      .map((link) => link.getAttribute('href'));
   const addresses = (...ids: string[]): string[] => ids.map((id) => `/studies/${id}`);
   expect(listed()).toEqual(addresses('a', 'b', 'c'));
   fireEvent.click(screen.getByRole('button', { name: /^Show all studies/ }));

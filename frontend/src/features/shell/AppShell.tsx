@@ -11,6 +11,7 @@ import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import { AlertBell } from './AlertBell';
 import { DiskBanner } from './DiskBanner';
+import { ProjectItems, ProjectMenu } from './ProjectMenu';
 import { RailFoot, SignOutItem, ThemeItem } from './RailFoot';
 import { RunningNow } from './RunningNow';
 import { SearchBox } from './SearchBox';
@@ -70,6 +71,7 @@ function NavBar() {
         <img src={served('/favicon.svg')} alt="" width="28" height="28" />
         Callboard
       </Link>
+      <ProjectMenu />
       {pages.map((page) => (
         <Link
           key={page.to}
@@ -116,6 +118,7 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
         <Menu.Item component="a" href={HELP}>
           Help
         </Menu.Item>
+        <ProjectItems />
         <ThemeItem />
         <SignOutItem />
       </Menu.Dropdown>

@@ -1,6 +1,9 @@
-"""Users, rules and workers' rounds for tests of alerts."""
+"""Users, rules, workers' rounds and a receiver for tests of alerts."""
 
-from typing import Any
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any, Self
 
 from sqlalchemy import Engine, select
 
@@ -14,6 +17,7 @@ from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.platform.principals import Credential, Principal, Role
 from tests.support.service import RunningService
+from tests.support.waiting import PATIENCE_S
 
 
 def make_user(engine: Engine, role: Role = Role.OPERATOR) -> Principal:
@@ -47,3 +51,43 @@ def inbox(engine: Engine, owner: Principal | None = None) -> list[Alert]:
         alerts = alerts.where(Alert.owner_id == owner.id)
     with reading(engine) as session:
         return list(session.scalars(alerts))
+
+
+class Receiver:
+    """A web server on this machine that keeps what it gets, and answers with the next of `answers`, then
+    with 200, while `open` is set."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, Any]] = []
+        self.answers: list[int] = []
+        self.open = Event()
+        self.open.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.received.append(json.loads(body))
+                receiver.open.wait(PATIENCE_S)
+                status = receiver.answers.pop(0) if receiver.answers else 200
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", receiver.url.replace("json", "http"))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign] # its client was killed
+        self.url = f"json://127.0.0.1:{self._server.server_port}/hook"
+
+    def __enter__(self) -> Self:
+        Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.open.set()
+        self._server.shutdown()
+        self._server.server_close()

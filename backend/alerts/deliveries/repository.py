@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from backend.db import Alert, Delivery, Run
@@ -34,8 +34,3 @@ def postpone(session: Session, target_id: str, until: datetime) -> None:
     """Try nothing else before `until` at a target that has just failed."""
     waiting = (Delivery.target_id == target_id) & (Delivery.state == "pending") & (Delivery.due_at < until)
     session.execute(update(Delivery).where(waiting).values(due_at=until))
-
-
-def count(session: Session, state: str) -> int:
-    """Number of deliveries in this state."""
-    return session.scalars(select(func.count()).select_from(Delivery).where(Delivery.state == state)).one()

@@ -53,12 +53,16 @@ def met(rule: AlertRule, run: RunFacts, tail: Tail | None) -> Iterator[NewAlert]
         tail: latest points of the rule's metric, of at least `rule.minutes`; None if it has none.
     """
 
-    def alert(kind: str, what: str, metric: str | None = None, steps: int | None = None) -> NewAlert:
+    def alert(
+        kind: str, what: str, metric: str | None = None, steps: int | None = None, latest: float | None = None
+    ) -> NewAlert:
+        known = {"Latest value": latest, "Score": run.score}
+        sentences = [f"{name} {number:.4g}." for name, number in known.items() if number is not None]
         return NewAlert(
             kind=kind,
             level="info" if kind == "score" else "warning",
             title=f"{run.name}: {what}",
-            text="" if run.score is None else f"Score {run.score:.4g}.",
+            text=" ".join(sentences),
             subject_id=run.id,
             attempt=run.attempt,
             agent_steps=run.agent_steps if steps is None else steps,
@@ -82,4 +86,4 @@ def met(rule: AlertRule, run: RunFacts, tail: Tail | None) -> Iterator[NewAlert]
             if held is not None and held >= rule.minutes * 60:
                 how_long = f" for {rule.minutes:g} min" if rule.minutes else ""
                 what = f"{rule.metric} {rule.comparison} {rule.value:g}{how_long}"
-                yield alert(kind, what, rule.metric, tail.agent_steps[-1])
+                yield alert(kind, what, rule.metric, tail.agent_steps[-1], tail.values[-1])

@@ -1,8 +1,7 @@
-import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,44 +13,17 @@ from backend.coordination.alerting import deliver_next
 from backend.coordination.context import Context
 from backend.db import Delivery
 from backend.db.engine import reading, writing
+from backend.platform.settings import Settings
+from tests.support.alerts import Receiver
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
 
 
-class Receiver:
-    """A web server that keeps what it gets; `answers` are the next statuses, then 200."""
-
-    def __init__(self) -> None:
-        self.received: list[dict[str, Any]] = []
-        self.answers: list[int] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.received.append(json.loads(body))
-                status = receiver.answers.pop(0) if receiver.answers else 200
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", receiver.url.replace("json", "http"))
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"json://127.0.0.1:{self.server.server_port}/hook"
-        Thread(target=self.server.serve_forever, daemon=True).start()
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    with Receiver() as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -121,6 +93,33 @@ def test_delivery_of_a_killed_worker_is_tried_again_after_its_lease(
     with writing(service.engine) as session:
         deliveries.settle(session, killed, "late")
     assert _row(service).state == "delivered"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hooks.slack.com/services/T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+        f"https://discord.com/api/webhooks/123456789012345678/{'abcdefghijk' * 6}",
+    ],
+)
+def test_texts_of_scripts_mention_nobody_in_chats(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+
+    def request(*arguments: Any, **options: Any) -> SimpleNamespace:
+        sent.append(options)
+        return SimpleNamespace(status_code=200, content=b"ok", text="ok", headers={})
+
+    monkeypatch.setattr("requests.Session.request", request)
+    text = "ping @everyone <!channel> <@U012AB3CD>"
+    leased = deliveries.Leased("A1", "T1", 1, url, "script", "error", "@here collapse", text, None)
+    assert deliveries.send(leased, Settings()) is None
+    [message] = sent
+    body = str(message.get("data") or message.get("json"))
+    assert "everyone" in body
+    assert "A1" in body
+    assert not re.search("@(everyone|here)|<[!@]", body.replace("\\u200b", "\u200b"))
+    assert message["allow_redirects"] is False
+    assert message["timeout"] == (5.0, 10.0)
 
 
 def test_addresses_cannot_change_how_they_are_used() -> None:

@@ -59,12 +59,13 @@ def test_rule_has_an_alert_where_its_condition_is_met(
     assert [alert.title for alert in raised] == ([] if title is None else [title])
     for alert in raised:
         assert (alert.subject_id, alert.attempt, alert.kind) == ("r", 2, rule.kinds[0])
-        assert alert.text == ("" if run.score is None else "Score 12.35.")
+        assert alert.text.endswith("Score 12.35.")
 
 
-def test_metric_alert_has_the_step_of_the_latest_point() -> None:
+def test_metric_alert_has_the_latest_point() -> None:
     [alert] = met(_rule("metric", **ABOVE), _run(), _tail(6, 7, 8))
     assert (alert.agent_steps, alert.metric) == (20, "loss/value")
+    assert alert.text == "Latest value 8. Score 12.35."
 
 
 def test_metric_is_held_since_the_first_of_its_latest_points_that_all_are() -> None:

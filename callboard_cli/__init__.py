@@ -1,6 +1,10 @@
 """The `callboard` command. Commands import slow packages inside functions, to start quickly."""
 
+import shlex
+import shutil
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -54,6 +58,14 @@ def fail(message: str, code: int = BAD_INPUT) -> typer.Exit:
     """Print an error in one line; the caller raises the returned exit."""
     typer.echo(f"callboard: {printable(message)}", err=True)
     return typer.Exit(code)
+
+
+def called_as() -> str:
+    """The command to type for this program: where it is, if a shell finds none or another `callboard`."""
+    program, on_path = Path(sys.argv[0]), shutil.which("callboard")
+    if program.name != "callboard" or not program.exists():
+        return "callboard"
+    return "callboard" if on_path and program.samefile(on_path) else shlex.quote(str(program))
 
 
 def require_engine() -> None:

@@ -21,7 +21,7 @@ from backend.access.auth import service as auth
 from backend.db.engine import make_engine, opened, reading, writing
 from backend.fleet.hosts import service as hosts
 from backend.platform.settings import Settings
-from callboard_cli import fail, servers
+from callboard_cli import called_as, fail, servers
 from callboard_cli.children import ServiceProcess
 from callboard_cli.database import require_schema, upgrade
 from callboard_cli.demo import add_demo_run
@@ -265,7 +265,7 @@ def _print_ready(settings: Settings, url: str) -> None:
     typer.echo(
         f"Callboard is ready.\n\n"
         f"  Open   {login_url(settings, url)}\n"
-        f"         (logs you in once; `callboard login-link` creates another)\n"
+        f"         (logs you in once; `{called_as()} login-link` creates another)\n"
         f"  Later  {url}{settings.prefix}\n"
         f"  State  {settings.home_dir}\n\n"
         f"Control-C stops it; runs resume from their checkpoints next time."

@@ -200,8 +200,9 @@ def _value(spec: Mapping[str, Any], data: str, before: Mapping[str, Value]) -> V
     label, rule = spec["label"], spec["rule"]
     if rule == "ratio":
         above, below = (before[name] for name in spec["of"])
-        seeds, runs = min(above.seeds, below.seeds), min(above.runs, below.runs)
-        return Value(label, above.number / below.number, seeds, runs)
+        return Value(
+            label, above.number / below.number, min(above.seeds, below.seeds), min(above.runs, below.runs)
+        )
     source = spec.get("data", data)
     runs = _runs(source, **spec.get("where", {}))
     if not runs:

@@ -19,10 +19,13 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router';
+import { useReconnection } from '@/api/liveUpdates';
+import { isUnreachable } from '@/api/problem';
 import { Loading, Missing, Problem } from '@/components/feedback';
 import { AppShell } from '@/features/shell/AppShell';
 import { BASE } from '@/lib/base';
 import {
+  alertsSearch,
   auditSearch,
   compareSearch,
   loginSearch,
@@ -33,6 +36,7 @@ import {
   runsSearch,
   scoresSearch,
   sweepSearch,
+  viewSearch,
 } from '@/lib/search';
 import { loadSettingsFrame, PAGES } from '@/pages';
 
@@ -46,6 +50,18 @@ function NotFound() {
         <Missing />
       </div>
     </AppShell>
+  );
+}
+
+/** An error in place of a page. A script that did not load is only fetched again by a full reload. */
+export function PageFailed({ error }: { error: unknown }) {
+  useReconnection(() => {
+    if (isUnreachable(error)) location.reload();
+  });
+  return (
+    <div className="page">
+      <Problem error={error} onRetry={() => location.reload()} />
+    </div>
   );
 }
 
@@ -63,7 +79,7 @@ const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', c
 const runsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
-  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted'] } },
+  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted', '/w/'] } },
   validateSearch: runsSearch,
   component: lazyRouteComponent(PAGES['/']),
 });
@@ -108,6 +124,13 @@ const compareRoute = createRoute({
   staticData: { nav: { label: 'Compare', icon: IconChartLine } },
   validateSearch: compareSearch,
   component: lazyRouteComponent(PAGES['/compare']),
+});
+
+const viewRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/w/$view',
+  validateSearch: viewSearch,
+  component: lazyRouteComponent(PAGES['/w/$view']),
 });
 
 const sweepsRoute = createRoute({
@@ -171,6 +194,13 @@ const hostsRoute = createRoute({
   path: '/machines',
   staticData: { nav: { label: 'Machines', icon: IconServer } },
   component: lazyRouteComponent(PAGES['/machines']),
+});
+
+const alertsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/alerts',
+  validateSearch: alertsSearch,
+  component: lazyRouteComponent(PAGES['/alerts']),
 });
 
 const settingsRoute = createRoute({
@@ -242,6 +272,7 @@ const routeTree = rootRoute.addChildren([
     runRoute,
     replayRoute,
     compareRoute,
+    viewRoute,
     sweepsRoute,
     sweepRoute,
     papersRoute,
@@ -252,6 +283,7 @@ const routeTree = rootRoute.addChildren([
     recordingRoute,
     hostsRoute,
     hostsAliasRoute,
+    alertsRoute,
     settingsRoute.addChildren([
       accountRoute,
       tokensRoute,
@@ -272,12 +304,7 @@ export const createAppRouter = (client: QueryClient) =>
     defaultPreload: 'intent',
     scrollRestoration: true,
     defaultPendingComponent: () => <Loading label="Loading the page" />,
-    // A failed chunk is only fetched again by a full reload.
-    defaultErrorComponent: ({ error }) => (
-      <div className="page">
-        <Problem error={error} onRetry={() => location.reload()} />
-      </div>
-    ),
+    defaultErrorComponent: PageFailed,
     defaultNotFoundComponent: NotFound,
     // NotFound renders its own shell.
     notFoundMode: 'root',

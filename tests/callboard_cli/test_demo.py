@@ -49,7 +49,10 @@ def test_demo_run_is_finished_with_curve_replays_and_videos(client: httpx.Client
         address = f"/api/v1/episodes/{episode['id']}"
         video = client.get(f"{address}/video")
         assert (video.status_code, video.headers["content-type"]) == (200, "video/mp4")
-        assert len(client.get(f"{address}/trace").json()["rewards"]) == episode["length_steps"]
+        trace = client.get(f"{address}/trace").json()
+        assert len(trace["rewards"]) == episode["length_steps"]
+        # By CartPole's limit: without it the return of what followed would be 0, and V seem wrong.
+        assert trace["truncated"] == (episode["length_steps"] == 500)
         assert not episode["observations"]  # of vectors there is no video
     assert client.get(f"{RUN}/checkpoints").json()["items"] == []
     assert "rollout/episode_return" in {
@@ -83,7 +86,7 @@ def test_counts_rates_labels_and_studies_leave_the_demo_run_out(
     with reading(sqlite_service.engine) as session:
         assert runs.count_by_state(session)[RunState.FINISHED] == 0
         assert hosts.recent_rates(session, [kind]) == {}
-        assert labels(session) == {"group": [], "tag": []}
+        assert labels(session) == {"group": [], "project": [], "tag": []}
         assert experiments.finished_runs(session, [(*kind, 0)]) == {}
 
 

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from backend.platform.settings import Settings
+from callboard_cli import called_as
 from callboard_cli.home import make_private
 from callboard_cli.installation import Installation
 from callboard_cli.main import app
@@ -158,3 +159,16 @@ def test_installation_whose_file_cannot_be_read_is_named(
         f"callboard: {tmp_path / 'up.json'}: Permission denied; "
         "set CALLBOARD_HOME to a folder that you can read\n",
     )
+
+
+def test_a_command_names_itself_as_the_shell_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        program = tmp_path / folder / "callboard"
+        program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "a"))
+    for folder, wanted in (("a", "callboard"), ("b", str(program))):
+        monkeypatch.setattr("sys.argv", [str(tmp_path / folder / "callboard"), "up"])
+        assert called_as() == wanted

@@ -47,7 +47,7 @@ def await_worker_threads() -> None:
 
     def running() -> list[str]:
         names = [thread.name for thread in threading.enumerate()]
-        ours = ("run-", "job-", "host-agent", "clean-up", "reconciler")
+        ours = ("run-", "job-", "host-agent", "clean-up", "reconciler", "alert")
         return [name for name in names if name.startswith(ours)]
 
     until(lambda: not running(), detail=running)

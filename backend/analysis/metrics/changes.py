@@ -1,23 +1,27 @@
 """What changed in a run from one stretch of training to the next."""
 
 import math
+import re
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.catalogue import describe
-from backend.analysis.metrics.charts import Axes, SeriesBuckets, curves
-from backend.analysis.metrics.rollups import NOT_FINITE
+from backend.analysis.metrics.axes import Axes
+from backend.analysis.metrics.charts import SeriesBuckets, curves
 from backend.analysis.metrics.run_axes import conversions, convert, locator
 from backend.analysis.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.db import Series
+from backend.drawing.catalogue import MIB, describe
 from backend.runs.checkpoints import service as checkpoints
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.changes import change as robust_change
+from backend.statistics.columns import NOT_FINITE
 
 MAX_SHOWN = 12
 """Metrics of an answer: those that changed most."""
+MACHINE = re.compile(r"(system|speed)/|\w+/(time_|waiting)")
+"""How the names of metrics begin that measure the machine: other programs change them too."""
 
 _BUCKETS = 400
 """Of both stretches of a series together: what is compared are means of a few consecutive points."""
@@ -111,17 +115,22 @@ def _change(
     lost = bool(not not_finite[is_before].any() and not_finite[is_inside].any())
     if measured is None and not (lost and len(before)):
         return None
+    about = describe(series.metric)
     return MetricChange(
         metric=series.metric,
-        title=describe(series.metric).title,
-        before=measured.before if measured else float(np.median(before)),
-        inside=measured.inside if measured else None,
+        title=about.title,
+        unit="MiB" if about.divisor == MIB else "",
+        of_machine=bool(MACHINE.match(series.metric)),
+        before=(measured.before if measured else float(np.median(before))) / about.divisor,
+        inside=measured.inside / about.divisor if measured else None,
         score=measured.z if measured else None,
         was_constant=measured is not None and measured.z is None,
         becomes_not_finite=lost,
     )
 
 
-def _rank(change: MetricChange) -> tuple[bool, bool, float]:
-    """First those that are not finite any more, then those that were constant, then by their score."""
-    return not change.becomes_not_finite, not change.was_constant, -math.fabs(change.score or 0.0)
+def _rank(change: MetricChange) -> tuple[bool, bool, bool, float]:
+    """First those of the training; among them those that are not finite any more, then those that were
+    constant, then by their score."""
+    size = math.fabs(change.score or 0.0)
+    return change.of_machine, not change.becomes_not_finite, not change.was_constant, -size

@@ -64,6 +64,10 @@ class MetricChange(Schema):
     """Name of the metric."""
     title: str = Field(examples=["Policy entropy"])
     """Its title."""
+    unit: str = Field(examples=["MiB"])
+    """Unit of the medians; empty where the metric has none of its own."""
+    of_machine: bool
+    """Whether it measures the machine, on which other programs run too."""
     before: Number = Field(examples=[1.2])
     """Median in the range before."""
     inside: Number = Field(examples=[0.04])

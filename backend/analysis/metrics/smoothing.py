@@ -18,8 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from backend.analysis.metrics.chunks import Array
-from backend.analysis.metrics.rollups import last_rows
+from backend.statistics.columns import Array, last_rows
 
 Smoothing = Literal["points", "ema", "window"]
 """`points`: an exponential moving average whose weights fall with each point; `ema`: one whose weights
@@ -154,6 +153,10 @@ class Windows:
     """NaN without finite rows."""
     deviation: Array
     """Standard deviation of the same rows; NaN of fewer than two."""
+    low: Array
+    """The least of them; infinite without any."""
+    high: Array
+    """The largest of them; minus infinity without any."""
     n: Array
     """Their number."""
     x: Array
@@ -162,6 +165,12 @@ class Windows:
     drawn: Array
     """The mean; NaN where the line breaks: the bucket in which `x` lies has no finite value or an infinite
     one, or the line from the point before would cross such a bucket."""
+
+    @property
+    def band(self) -> tuple[Array, Array]:
+        """A standard deviation below and above the mean, but no value that none of the rows has reached."""
+        below = np.maximum(self.drawn - self.deviation, self.low)
+        return below, np.minimum(self.drawn + self.deviation, self.high)
 
 
 def average_windows(
@@ -182,7 +191,7 @@ def average_windows(
             values would leave no digits for a small deviation.
     """
     if first >= len(values):
-        return Windows(*(np.empty(0) for _ in range(5)))
+        return Windows(*(np.empty(0) for _ in range(7)))
     ascending = _ascending(x)
     n_padding = -first % size  # earlier rows form buckets of the same size
     if n_padding:
@@ -210,15 +219,20 @@ def average_windows(
             (known - value_origin) ** 2 if is_whole else np.where(finite, known - value_origin, 0.0) ** 2
         )
         columns = np.array([known, squared] if is_whole else [known, squared, finite])
-        total, squares, *counted = _sum_windows(columns, window_starts, bucket_numbers, size)
+        places = window_starts, bucket_numbers, size
+        total, squares, *counted = _reduce_windows(np.add, 0.0, columns, *places)
         n = (last - window_starts + 1).astype("<f8") if is_whole else counted[0]
         mean = total / n
         variance = np.maximum(squares - n * (mean - value_origin) ** 2, 0.0) / np.where(n > 1, n - 1, np.nan)
         deviation = np.sqrt(variance)
+    [low], [high] = (
+        _reduce_windows(extreme, nothing, np.where(finite, values, nothing)[np.newaxis], *places)
+        for extreme, nothing in ((np.minimum, np.inf), (np.maximum, -np.inf))
+    )
     shown = slice(first // size - first_bucket, None)
     if is_whole:
         middle = (ascending[window_starts] + last_x) / 2
-        return Windows(mean[shown], deviation[shown], n[shown], middle[shown], mean[shown])
+        return Windows(*(part[shown] for part in (mean, deviation, low, high, n, middle, mean)))
     rows = np.arange(len(values))
     next_finite = np.minimum.accumulate(np.where(finite, rows, len(rows) - 1)[::-1])[::-1]
     last_finite = np.maximum.accumulate(np.where(finite, rows, 0))
@@ -228,33 +242,36 @@ def average_windows(
     passes = np.logical_or.reduceat(finite, starts) & ~np.logical_or.reduceat(np.isinf(values), starts)
     place = np.searchsorted(ascending[ends], middle)
     drawn = np.where((n > 0) & _is_reached(place, passes), mean, np.nan)
-    return Windows(mean[shown], deviation[shown], n[shown], middle[shown], drawn[shown])
+    return Windows(*(part[shown] for part in (mean, deviation, low, high, n, middle, drawn)))
 
 
-def _sum_windows(columns: Array, window_starts: Array, bucket_numbers: Array, size: int) -> Array:
-    """The sums of the rows from `window_starts` to the end of each bucket, by sums of whole buckets.
+def _reduce_windows(
+    ufunc: np.ufunc, nothing: float, columns: Array, window_starts: Array, bucket_numbers: Array, size: int
+) -> Array:
+    """The sums, or extremes, of the rows from `window_starts` to the end of each bucket, by those of whole
+    buckets; `nothing` is that of no rows.
 
     A difference of cumulative sums would depend on all earlier rows, and lose small values after large ones.
 
     `reduceat` sums from each index to the next one. Of pairs of start and end, every second sum is thus that
-    of a pair, and the others, from an end to the next start, are dropped; the column `nothing` lets an end be
+    of a pair, and the others, from an end to the next start, are dropped; the column `padding` lets an end be
     the number of rows.
     """
     n_rows = columns.shape[1]
-    nothing = np.zeros((len(columns), 1))
+    padding = np.full((len(columns), 1), nothing)
     ends = np.minimum((bucket_numbers + 1) * size, n_rows)
     head_ends = np.minimum((window_starts // size + 1) * size, ends)
-    rows = np.concatenate([columns, nothing], axis=1)
-    sums = np.add.reduceat(rows, np.column_stack([window_starts, head_ends]).ravel(), axis=1)[:, ::2]
+    rows = np.concatenate([columns, padding], axis=1)
+    heads = ufunc.reduceat(rows, np.column_stack([window_starts, head_ends]).ravel(), axis=1)[:, ::2]
     rest = window_starts // size + 1
     has_rest = rest <= bucket_numbers
     if not has_rest.any():
-        return np.asarray(sums)
+        return np.asarray(heads)
     if size > 1:
-        buckets = np.add.reduceat(columns, np.arange(0, n_rows, size), axis=1)
-        rows = np.concatenate([buckets, nothing], axis=1)
-    bodies = np.add.reduceat(rows, np.column_stack([rest, bucket_numbers + 1]).ravel(), axis=1)[:, ::2]
-    return np.asarray(sums + np.where(has_rest, bodies, 0.0))
+        buckets = ufunc.reduceat(columns, np.arange(0, n_rows, size), axis=1)
+        rows = np.concatenate([buckets, padding], axis=1)
+    bodies = ufunc.reduceat(rows, np.column_stack([rest, bucket_numbers + 1]).ravel(), axis=1)[:, ::2]
+    return np.asarray(ufunc(heads, np.where(has_rest, bodies, nothing)))
 
 
 def average_row_windows(values: Array, x: Array, scale: float) -> tuple[Array, Array]:

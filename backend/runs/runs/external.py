@@ -3,8 +3,10 @@
 from typing import Any, Literal
 
 from pydantic import BaseModel
+from sqlalchemy.orm import Session
 
 from backend.db import Run
+from backend.db.clock import database_now
 from backend.platform.errors import Conflict
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import service
@@ -22,6 +24,13 @@ from backend.specs.run_fields import EXTERNAL
 
 HEARTBEAT_S = 60.0
 """Time without a request of its script after which an external run is lost."""
+
+
+def silent_s(session: Session, run: Run) -> float | None:
+    """Time since the script of an external run has sent anything; None if the run does not run."""
+    if run.lease_expires_at is None:
+        return None
+    return max(0.0, HEARTBEAT_S - (run.lease_expires_at - database_now(session)).total_seconds())
 
 
 def require_storable(fields: BaseModel) -> None:
@@ -68,7 +77,7 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
     if run.name == default_name(spec):
         run.name = default_name(changed)
     run.spec = spec | {
-        name: changed[name] for name in changed if name not in ("tags", "notes", "name", "group")
+        name: changed[name] for name in changed if name not in ("tags", "notes", "name", "group", "project")
     }
     run.algorithm, run.environment, run.seed = (
         changed[name] for name in ("algorithm", "environment", "seed")

@@ -1,5 +1,5 @@
 import { onlineManager, type Query, type QueryClient, type QueryFilters } from '@tanstack/react-query';
-import { useSyncExternalStore } from 'react';
+import { useEffect, useEffectEvent, useRef, useSyncExternalStore } from 'react';
 import { api, onRequest, renewTicket } from './client';
 import { EventStream, type Connection, type LiveEvent } from './eventStream';
 import { keys, UNWATCHED, type Key } from './keys';
@@ -26,6 +26,17 @@ function subscribe(listener: () => void): () => void {
 /** The state of the event stream. */
 export function useConnection(): Connection {
   return useSyncExternalStore(subscribe, () => connection);
+}
+
+/** Calls back each time the service can be reached again. */
+export function useReconnection(onReconnection: () => void): void {
+  const { status } = useConnection();
+  const wasLost = useRef(false);
+  const reconnected = useEffectEvent(onReconnection);
+  useEffect(() => {
+    if (status === 'live' && wasLost.current) reconnected();
+    wasLost.current = status === 'reconnecting' || status === 'offline';
+  }, [status]);
 }
 
 /** Up to this many changed runs are fetched one by one; beyond it the lists are refetched. */

@@ -45,6 +45,8 @@ export function toProblem(status: number, body: unknown): ApiProblem {
   return new ApiProblem(status, title, text(document.detail), fieldProblems(document.errors));
 }
 
+const UNREACHABLE = 'The service cannot be reached';
+
 /** Converts any thrown value to a problem that a page can show. */
 export function asProblem(error: unknown): ApiProblem {
   if (error instanceof ApiProblem) return error;
@@ -53,17 +55,16 @@ export function asProblem(error: unknown): ApiProblem {
     error instanceof TypeError &&
     /fetch|network|load failed|offline|connect|stream|terminated/i.test(error.message)
   ) {
-    return new ApiProblem(
-      0,
-      'The service cannot be reached',
-      'Nothing was changed. Is “callboard up” running?',
-    );
+    return new ApiProblem(0, UNREACHABLE, 'Nothing was changed. Is “callboard up” running?');
   }
   if (error instanceof Error && /preload|dynamically imported|module script/i.test(error.message)) {
-    return new ApiProblem(0, 'The service cannot be reached', 'A part of this page could not be loaded.');
+    return new ApiProblem(0, UNREACHABLE, 'A part of this page could not be loaded.');
   }
   return new ApiProblem(0, 'This page failed', error instanceof Error ? error.message : String(error));
 }
+
+/** Whether the service did not answer, so that it is worth asking again once it does. */
+export const isUnreachable = (error: unknown): boolean => asProblem(error).title === UNREACHABLE;
 
 /** Whether what a page shows has been deleted in the meantime. */
 export const isGone = (error: unknown): boolean => error !== null && asProblem(error).status === 404;

@@ -175,6 +175,8 @@ it('formatTimeLeft has one unit', () => {
     'about 12 d',
   ]);
   expect(formatTimeLeft(null)).toBe('–');
+  expect(formatTimeLeft(3600, 420)).toBe('7\u00a0min to\u00a01\u00a0h');
+  expect(formatTimeLeft(3600, 2000)).toBe('about\u00a01\u00a0h');
 });
 
 it('dates are written in British order, with hours from 0 to 23', () => {

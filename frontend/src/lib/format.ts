@@ -113,12 +113,24 @@ export function formatCoarseDuration(seconds: number): string {
   return `${tenths < 10 ? tenths.toFixed(1) : Math.floor(tenths)}${NBSP}${unit}`;
 }
 
-/** An estimate of the time left, in one unit: about 4 h. */
-export function formatTimeLeft(seconds: number | null | undefined): string {
-  if (seconds == null || !Number.isFinite(seconds)) return DASH;
-  if (seconds < 60) return `under${NBSP}1${NBSP}min`;
+/** A duration rounded to one unit. */
+function inOneUnit(seconds: number): string {
   const [size, unit] = seconds < 3570 ? [60, 'min'] : seconds < 129_600 ? [3600, 'h'] : [86_400, 'd'];
-  return `about${NBSP}${Math.max(1, Math.round(seconds / size))}${NBSP}${unit}`;
+  return `${Math.max(1, Math.round(seconds / size))}${NBSP}${unit}`;
+}
+
+/** Two estimates that differ by more than this factor are shown both. */
+const ALIKE = 2;
+
+/** An estimate of the time left, in one unit: about 4 h; or two that differ much: 7 min to 1 h. */
+export function formatTimeLeft(seconds: number | null | undefined, other = seconds): string {
+  if (seconds == null || !Number.isFinite(seconds)) return DASH;
+  const ends = [seconds, other ?? seconds].toSorted((a, b) => a - b);
+  const [least = seconds, most = seconds] = ends;
+  if (most < 60) return `under${NBSP}1${NBSP}min`;
+  return most > ALIKE * least && Number.isFinite(most)
+    ? `${inOneUnit(least)} to${NBSP}${inOneUnit(most)}`
+    : `about${NBSP}${inOneUnit(seconds)}`;
 }
 
 /** A position in a video as m:ss. */

@@ -29,6 +29,8 @@ export type ConfigField = {
   optional: boolean;
   /** Whether it may be changed while the run trains. */
   live: boolean;
+  /** Whether it determines the shapes of the network's parameters, so that a fork keeps it. */
+  shape: boolean;
   /** Whether the form shows it without unfolding all fields. */
   common: boolean;
   /** The value of a field that is not set. */
@@ -94,6 +96,7 @@ export function readFields(schema: unknown, section: Section, defaults: Json = {
       below: number(type.exclusiveMaximum),
       optional,
       live: property.live === true,
+      shape: property.shape === true,
       common: section === 'stop' || property.common === true,
       default: key in defaults ? defaults[key] : (property.default ?? null),
     };

@@ -93,6 +93,7 @@ const RUN_SORTS = [
   'seed',
   'priority',
   'group',
+  'project',
   'score',
   'best_return',
   'agent_steps',
@@ -140,6 +141,7 @@ const runGroup = (value: unknown): string | undefined => {
 export const runsSearch = alsoByRestNames({ filter: 'q' }, (search) =>
   checked({
     q: text(search.q),
+    project: nameOf(search.project),
     state: text(search.state),
     sort: runSort(search.sort),
     archived: flag(search.archived),
@@ -228,6 +230,14 @@ export const runSearch = (search: Search) =>
     style: styles(search.style)?.split(',')[0],
   });
 
+export const alertsSearch = (search: Search) =>
+  checked({
+    /** Whether only unread alerts are listed. */
+    unread: flag(search.unread),
+    /** The run that a new rule is about. */
+    run: RUN_ID.test(text(search.run) ?? '') ? text(search.run) : undefined,
+  });
+
 export const replaySearch = (search: Search) =>
   checked({
     at: typeof search.at === 'number' && search.at >= 0 ? Math.floor(search.at) : undefined,
@@ -235,9 +245,11 @@ export const replaySearch = (search: Search) =>
     branch: RUN_ID.test(text(search.branch) ?? '') ? text(search.branch) : undefined,
   });
 
-export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' }, (search) =>
+export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', filter: 'q' }, (search) =>
   checked({
     runs: runIds(search.runs),
+    /** Without `runs`: the filter of the runs, which later ones join. */
+    q: text(search.q),
     /** Styles of the runs, in their order. */
     styles: styles(search.styles),
     /** Styles of groups, such as `0f3c5a7e:3`. */
@@ -273,6 +285,19 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' },
         : undefined,
   }),
 );
+
+/** The state of either page, and what names the view. */
+export const viewSearch = (search: Search) =>
+  checked({
+    ...compareSearch(search),
+    ...runsSearch(search),
+    /** Name of the user whose view it is; by default, who opens it. */
+    by: nameOf(search.by),
+    /** Id of the named view that a state too long for an address differs from. */
+    of: RUN_ID.test(text(search.of) ?? '') ? text(search.of) : undefined,
+    /** Whether the state is that of the address; otherwise it is the saved one. */
+    changed: flag(search.changed),
+  });
 
 /** A column of the configurations: a setting such as `config.learning_rate`, or a name; `-`: descending. */
 const CONFIGURATION_SORT = /^-?[a-z_]+(\.\w+)?$/;

@@ -2,10 +2,11 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useRef } from 'react';
+import { type ReactNode, useMemo, useRef } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
+import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/api/runBounds';
-import { runsByIdQuery } from '@/api/runs';
+import { runsByIdQuery, runsQuery, type Run } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import {
   distinctStyles,
@@ -18,9 +19,10 @@ import {
 } from '@/components/chart/seriesStyles';
 import { useSettingTitles } from '@/components/config/settingTitles';
 import { formatSizes, parseSizes } from '@/components/chart/panelSize';
-import { Problem } from '@/components/feedback';
+import { Loading, Problem } from '@/components/feedback';
 import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
+import { GroupChips } from '@/features/compare/GroupChips';
 import { NothingCompared } from '@/features/compare/NothingCompared';
 import { RunChips } from '@/features/compare/RunChips';
 import { RunFinder } from '@/features/compare/RunFinder';
@@ -30,26 +32,53 @@ import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
+import { PageHead } from '@/features/views/PageHead';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
-import { hasEnded } from '@/lib/run';
+import { useProject } from '@/lib/project';
+import { hasEnded, isExternal } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
-import { legendNames } from '@/lib/shortNames';
 
 const route = getRouteApi('/shell/compare');
-/** Over seeds no run is hidden: the mean and the band are of all. */
-const NONE: ReadonlySet<string> = new Set();
-
 type Search = ReturnType<typeof compareSearch>;
 
-export default function ComparePage() {
-  useDocumentTitle('Compare · Callboard');
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+/** Why no study can be made of any of the runs. */
+const studyRefusal = (runs: readonly Run[]): string | undefined =>
+  runs.length > 0 && runs.every(isExternal)
+    ? 'These runs were trained elsewhere: a study has runs that are trained here.'
+    : undefined;
+
+/** The runs that match the filter of the address, the oldest first, so that later ones change no colours. */
+function useMatching({ runs, q }: Search) {
+  const filter = runs === undefined ? q : undefined;
+  const archived = filter?.includes('archived') ? ({ archived: 'all' } as const) : {};
+  const { data, error } = useInfiniteQuery({
+    ...runsQuery({ filter: filter ?? '', ...archived, sort: 'created_at', limit: MAX_COMPARED }),
+    enabled: filter !== undefined,
+  });
+  const page = filter === undefined ? undefined : data?.pages[0];
+  const ids = useMemo(() => page?.items.map(({ id }) => id), [page]);
+  const isPending = filter !== undefined && data === undefined && error === null;
+  return { ids, total: page?.total ?? 0, error: filter === undefined ? null : error, isPending };
+}
+
+type Props = {
+  search: Search;
+  onSearch: (search: Search, replace?: boolean) => void;
+  /** The title. */
+  head: ReactNode;
+};
+
+/** Several runs, or configs over seeds: curves, statistics, settings and replays. */
+export function CompareView({ search, onSearch, head }: Props) {
   const finder = useRef<HTMLInputElement>(null);
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
-  const wanted = useMemo(() => [...new Set(search.runs?.split(',').filter(Boolean) ?? [])], [search.runs]);
+  const matching = useMatching(search);
+  const wanted = useMemo(
+    () => matching.ids ?? [...new Set(search.runs?.split(',').filter(Boolean) ?? [])],
+    [matching.ids, search.runs],
+  );
   const ids = useMemo(() => wanted.slice(0, MAX_COMPARED), [wanted]);
   const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(runsByIdQuery(ids));
   const runs = useMemo(() => {
@@ -69,14 +98,10 @@ export default function ComparePage() {
   const { centre = DEFAULT_SPREAD.centre, interval = DEFAULT_SPREAD.interval } = search;
   const seeds = search.seeds ?? false;
   const spread = useMemo(() => possible({ centre, interval, seeds }), [centre, interval, seeds]);
-  const names = useMemo(() => legendNames(runs), [runs]);
+  const names = useNames(runs);
   const titles = useSettingTitles(runs);
   const styles = useMemo(() => parseRunStyles(ids, search.styles), [ids, search.styles]);
   const groupStyles = useMemo(() => parseGroupStyles(search.group_styles), [search.group_styles]);
-  const drawnStyles = useMemo(() => {
-    const drawn = new Map(existing.map((id) => [id, styles.get(id) ?? 0]));
-    return grouped ? styleParameters(new Map(), groupStyles) : styleParameters(drawn);
-  }, [existing, styles, grouped, groupStyles]);
   const dots = useMemo(
     () => styleParameters(new Map(runs.map(({ id }) => [id, styles.get(id) ?? 0]))),
     [runs, styles],
@@ -100,26 +125,39 @@ export default function ComparePage() {
     ...comparisonQuery({ runs: runs.map(({ id }) => id), ...view, training }),
     enabled: grouped && runs.length > 0,
   });
-  const stylesOfGroups = useMemo(() => {
-    const groups = comparison?.groups ?? [];
-    const given = distinctStyles(
-      groups.map(({ id }) => id),
-      groupStyles,
-    );
-    return new Map(groups.flatMap((group) => group.runs.map(({ run }) => [run, given.get(group.id) ?? 0])));
-  }, [comparison, groupStyles]);
+  const groups = useMemo(() => (grouped ? (comparison?.groups ?? []) : []), [grouped, comparison]);
+  const stylesOfGroups = useMemo(
+    () =>
+      distinctStyles(
+        groups.map(({ id }) => id),
+        groupStyles,
+      ),
+    [groups, groupStyles],
+  );
+  /** Over seeds whole groups are hidden: the mean and the band are of all their runs. */
+  const notDrawn = useMemo(() => {
+    if (!grouped) return hidden;
+    const ofGroups = groups.filter(({ id }) => hidden.has(id));
+    return new Set(ofGroups.flatMap(({ id, runs: members }) => [id, ...members.map(({ run }) => run)]));
+  }, [grouped, groups, hidden]);
+  const drawnStyles = useMemo(() => {
+    if (!grouped) return styleParameters(new Map(existing.map((id) => [id, styles.get(id) ?? 0])));
+    // Each group keeps its style while others are hidden.
+    return styleParameters(new Map(), notDrawn.size > 0 ? stylesOfGroups : groupStyles);
+  }, [existing, styles, grouped, groupStyles, notDrawn, stylesOfGroups]);
   const environments = useMemo(() => [...new Set(runs.map(({ environment }) => environment))], [runs]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
-    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
+    onSearch(defined({ ...search, ...to }), replace);
   };
   /** A run that is added gets the first free style, the others keep theirs. */
   const setRuns = (next: readonly string[]): void =>
     change({
+      q: undefined,
       runs: [...new Set(next)].join(',') || undefined,
-      hidden: [...hidden].filter((id) => next.includes(id)).join(',') || undefined,
+      hidden: [...hidden].filter((id) => !wanted.includes(id) || next.includes(id)).join(',') || undefined,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
     });
   const add = (id: string): void => setRuns([...wanted, id]);
@@ -134,11 +172,24 @@ export default function ComparePage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
       <div className={classes.top}>
-        <h1 className="page-title">Compare</h1>
+        {head}
+        <span className="muted">{grouped && comparison ? comparison.shared_name : names.shared}</span>
+        <Button
+          className={classes.skip ?? ''}
+          size="compact-xs"
+          onClick={() => document.querySelector<HTMLElement>('[aria-label="Charts"]')?.focus()}
+        >
+          Skip to the charts
+        </Button>
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
-        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} />}
+        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       <div className={`panel ${classes.runs}`}>
+        {matching.total > MAX_COMPARED && (
+          <div role="status">
+            {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${matching.total} that match.`}
+          </div>
+        )}
         {wanted.length > MAX_COMPARED && (
           <div role="status" className="row wrap">
             {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${wanted.length}. Remove some to see the others, or select fewer in the list of runs.`}
@@ -147,24 +198,41 @@ export default function ComparePage() {
             </Button>
           </div>
         )}
-        <RunChips
-          runs={runs}
-          ids={existing}
-          missing={missing.filter((id) => ids.includes(id))}
-          grouped={grouped}
-          styles={grouped ? stylesOfGroups : styles}
-          onStyle={(id, style) =>
-            change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
-          }
-          hidden={hidden}
-          onHide={hide}
-          onAdd={add}
-          onRemove={remove}
-          finder={finder}
-        />
+        {groups.length > 0 && missing.length === 0 ? (
+          <GroupChips
+            groups={groups}
+            styles={stylesOfGroups}
+            onStyle={(group, style) =>
+              change({ group_styles: formatGroupStyles(restyled(stylesOfGroups, group, style)) }, true)
+            }
+            hidden={hidden}
+            onHide={hide}
+            onAdd={add}
+            onRemove={(removed) => setRuns(wanted.filter((id) => !removed.includes(id)))}
+            finder={finder}
+          />
+        ) : (
+          <RunChips
+            runs={runs}
+            names={names}
+            ids={existing}
+            missing={missing.filter((id) => ids.includes(id))}
+            styles={styles}
+            onStyle={(id, style) =>
+              change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
+            }
+            hidden={hidden}
+            onHide={hide}
+            onAdd={add}
+            onRemove={remove}
+            finder={finder}
+          />
+        )}
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {existing.length === 0 && (
+      {matching.error && <Problem error={matching.error} invalid="Invalid filter" />}
+      {matching.isPending && <Loading label="Loading the runs" lines={8} />}
+      {existing.length === 0 && !matching.isPending && (
         <div className="panel">
           <NothingCompared onRuns={setRuns} />
         </div>
@@ -201,8 +269,7 @@ export default function ComparePage() {
                 seeds: seeds || undefined,
               })
             }
-            names={names}
-            hidden={grouped ? NONE : hidden}
+            hidden={notDrawn}
           />
         </CurveViewProvider>
       )}
@@ -240,7 +307,7 @@ export default function ComparePage() {
               />
               <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
                 <h2 className="section-title">Runs</h2>
-                <ScoresTable runs={runs} />
+                <ScoresTable runs={runs} names={names} />
               </section>
               <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
                 <h2 className="section-title">Config diff</h2>
@@ -255,5 +322,19 @@ export default function ComparePage() {
         />
       )}
     </div>
+  );
+}
+
+export default function ComparePage() {
+  useDocumentTitle('Compare · Callboard');
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const [project] = useProject();
+  return (
+    <CompareView
+      search={search}
+      onSearch={(to, replace = false) => void navigate({ search: to, replace, resetScroll: false })}
+      head={<PageHead state={{ page: 'compare', search }} project={project || undefined} />}
+    />
   );
 }

@@ -338,6 +338,7 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
         with writing(service.engine) as session:
             early = session.get_one(Run, run["id"]).created_at
             session.execute(update(Run).values(lease_expires_at=early.replace(year=2020)))
+        assert service.client.get(f"/api/v1/runs/{run['id']}").json()["silent_s"] > 60  # before it is noticed
         with writing(service.engine) as session:
             assert claims.has_expired(session)
             assert claims.expire(session) == [run["id"]]
@@ -348,6 +349,7 @@ def test_silent_external_run_is_lost_until_it_sends_again(service: RunningServic
     assert answer == {"state": "running", "stop_requested": False} | {
         "agent_steps": 0, "wall_time_s": 0.0, "step_unit": "agent_steps", "records_scripts": True
     }  # fmt: skip
+    assert service.client.get(f"/api/v1/runs/{run['id']}").json()["silent_s"] < 60
     assert state_after_silence() == "lost"
     send(service.client, run, "points", batch(1, [1.0], wall_time_s=[0.5]))
     by_clock = {"run": run["id"], "metric": "loss/policy", "x": "clock_time_s"}

@@ -23,6 +23,8 @@ type Props = {
   baseValue?: unknown;
   /** Whether it takes a list or a range of values. */
   several?: boolean;
+  /** Why it cannot be changed. */
+  fixed?: string | undefined;
 };
 
 const ORDER = ['input', 'error', 'description'] as ('input' | 'error' | 'description')[];
@@ -44,6 +46,7 @@ export const ConfigInput = memo(function ConfigInput({
   base = 'default',
   baseValue = field.default,
   several = false,
+  fixed,
 }: Props) {
   const { path, title, symbol, unit, help, kind } = field;
   const { values, error: invalid } = several ? parseValues(field, raw) : single(field, raw);
@@ -82,6 +85,7 @@ export const ConfigInput = memo(function ConfigInput({
     id,
     name: path,
     size: 'xs',
+    disabled: fixed !== undefined,
     error,
     errorProps: { role: 'alert' },
     description: (
@@ -93,11 +97,11 @@ export const ConfigInput = memo(function ConfigInput({
             {values.length} values: {values.map(formatValue).join(', ')}
           </span>
         )}
-        {note && (
-          <span role="note" className={classes.note}>
-            {note}
+        {[fixed, note].filter(Boolean).map((text) => (
+          <span key={text} role="note" className={classes.note}>
+            {text}
           </span>
-        )}
+        ))}
       </>
     ),
     inputWrapperOrder: ORDER,
@@ -125,7 +129,7 @@ export const ConfigInput = memo(function ConfigInput({
             </Button>
           </Tooltip>
         )}
-        {changed && (
+        {changed && fixed === undefined && (
           <span className={classes.changed}>
             changed
             <Tooltip label={`Reset to the ${base}, ${shown(baseValue)}`}>

@@ -28,6 +28,9 @@ type Props = {
   onReset: (path: string) => void;
 };
 
+/** Of a fork, which takes one value a field. */
+const FIXED = 'A fork keeps it: the checkpoint’s network was built for it.';
+
 /** The title of the group of common fields. */
 const COMMON = 'hyperparameters';
 
@@ -124,6 +127,7 @@ export function ConfigPanels(props: Props) {
                   note={notes.get(field.path)?.text}
                   unavailable={notes.get(field.path)?.unavailable}
                   several={several}
+                  fixed={!several && field.shape ? FIXED : undefined}
                   onChange={onChange}
                   onReset={onReset}
                 />

@@ -68,7 +68,7 @@ const CATALOGUE = {
         properties: {
           learning_rate: { title: 'Learning rate', type: 'number', default: 0.001, common: true },
           n_e: { title: 'Environments', type: 'integer', minimum: 1, default: 32, common: true },
-          optimizer: { title: 'Optimizer', enum: ['adam', 'rmsprop'], default: 'adam' },
+          optimizer: { title: 'Optimizer', enum: ['adam', 'rmsprop'], default: 'adam', shape: true },
         },
       },
       defaults: {},
@@ -100,6 +100,7 @@ const ESTIMATED = {
   seed: 0,
   tags: [],
   notes: '',
+  project: 'default',
   device: 'auto',
   queue: 'cpu',
   priority: 0,
@@ -228,6 +229,14 @@ describe('LaunchForm', () => {
     await waitFor(() => expect(service.requestedOlder).toBe(1));
     for (let turn = 0; turn < 20; turn += 1) await settled(() => undefined);
     expect(service.requestedOlder).toBe(1);
+  });
+
+  it('keeps what a fork’s checkpoint was built for, and says why', () => {
+    show({ checkpoint: 'latest' });
+    fireEvent.click(screen.getByRole('button', { name: /^All \d+ hyperparameters/ }));
+    expect(field('config.optimizer').disabled).toBe(true);
+    expect(field('config.n_e').disabled).toBe(false);
+    expect(screen.getByText('A fork keeps it: the checkpoint’s network was built for it.')).toBeTruthy();
   });
 
   it('starts no fork of a run without a checkpoint', () => {
@@ -407,6 +416,7 @@ describe('LaunchForm', () => {
         config: { n_e: 8 },
         environment_config: {},
         stop: { agent_steps: 100_000 },
+        project: 'default',
         tags: [],
         device: 'auto',
         queue: 'cpu',

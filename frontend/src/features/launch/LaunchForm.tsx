@@ -4,7 +4,8 @@ import { useCallback, useEffect, useMemo, useState, type SubmitEvent } from 'rea
 import { flushSync } from 'react-dom';
 import { newKey } from '@/api/client';
 import { hostsQuery } from '@/api/hosts';
-import { asProblem, type FieldProblem } from '@/api/problem';
+import { useReconnection } from '@/api/liveUpdates';
+import { asProblem, isUnreachable, type FieldProblem } from '@/api/problem';
 import { checkpointsQuery } from '@/api/runResources';
 import { forkRun, type Run, createRuns, useRunMutation } from '@/api/runs';
 import { startSetsQuery } from '@/api/startSets';
@@ -157,6 +158,10 @@ export function LaunchForm(props: Props) {
       : await createRuns(toRequest(fields, draft), key.text);
     forgetUnsent(name);
     onStarted(created);
+  });
+
+  useReconnection(() => {
+    if (isUnreachable(launch.error)) setServerErrors([]);
   });
 
   const edit = useCallback((change: Partial<Draft>): void => {

@@ -12,6 +12,9 @@ import { StudyLine } from './StudyLine';
 
 type Props = { paper: Paper; item: PaperItem; onReproduce: (item: PaperItem) => void };
 
+/** The name of the page at a path of one word. */
+const titleOf = (path: string): string => path.charAt(1).toUpperCase() + path.slice(2);
+
 /** Studies of an item that a card shows first. */
 const N_SHOWN = 3;
 
@@ -85,7 +88,7 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
             </span>
           </>
         ) : item.page ? (
-          <a href={served(item.page)}>Shown on its page: no run needed</a>
+          <a href={served(item.page)}>Shown on the page {titleOf(item.page)}: no run needed</a>
         ) : (
           <span className="muted">{item.needs}</span>
         )}

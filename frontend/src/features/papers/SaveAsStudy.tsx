@@ -6,8 +6,8 @@ import { PermittedButton, useDenied } from '@/components/permission';
 const SaveAsStudyDialog = lazy(() => import('./SaveAsStudyDialog'));
 
 /** A button that creates a study from runs; a dialog shows the study before anything is started. */
-export function SaveAsStudy({ source }: { source: StudySource }) {
-  const denied = useDenied();
+export function SaveAsStudy({ source, refusal }: { source: StudySource; refusal?: string | undefined }) {
+  const denied = useDenied() ?? refusal;
   const navigate = useNavigate();
   const opener = useRef<HTMLButtonElement>(null);
   const [isOpen, setIsOpen] = useState(false);

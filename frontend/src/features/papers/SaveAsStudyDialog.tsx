@@ -33,7 +33,12 @@ export default function SaveAsStudyDialog({ source, onClose, onStarted }: Props)
     if (draft.data && name !== '') start.mutate(draft.data);
   };
   return (
-    <Modal opened onClose={onClose} title="Save as study" size="lg">
+    <Modal
+      opened
+      onClose={onClose}
+      title={nNew > 0 ? `Save as study and start ${plural(nNew, 'run')}` : 'Save as study'}
+      size="lg"
+    >
       <form onSubmit={submit} noValidate style={{ display: 'grid', gap: 16 }}>
         {draft.error && <Problem error={draft.error} onRetry={() => void draft.refetch()} />}
         {draft.isPending && <Loading label="Finding the runs that exist" lines={6} />}

@@ -20,7 +20,7 @@ import { RelativeTime } from '@/components/text';
 import { showToast } from '@/components/toasts';
 import { formatInteger, parseNumber, plural } from '@/lib/format';
 import sweeps from '../sweeps/sweeps.module.css';
-import { partsOf, STUDY_MEANINGS } from './studyState';
+import { partsOf, shownState } from './studyState';
 
 type Action = 'stop' | 'retry' | 'delete';
 type Dialog = { action: Action | 'extend'; opener: HTMLElement | null };
@@ -77,11 +77,7 @@ export function StudyHeader({ study, onDeleted }: Props) {
         >
           <h1 className="page-title">{study.name}</h1>
         </InlineEdit>
-        <StateBadge
-          state={study.state}
-          meaning={STUDY_MEANINGS[study.state]}
-          reason={`Last change: ${study.state_reason}.`}
-        />
+        <StateBadge {...shownState(study)} reason={`Last change: ${study.state_reason}.`} />
         <span className="grow" />
         <div className={sweeps.actions}>
           {isRunning && button('stop')}

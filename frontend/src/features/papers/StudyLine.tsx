@@ -3,13 +3,13 @@ import type { Study } from '@/api/studies';
 import { StateBadge } from '@/components/run/StateBadge';
 import { RelativeTime } from '@/components/text';
 import classes from './papers.module.css';
-import { progressText, STUDY_MEANINGS } from './studyState';
+import { progressText, shownState } from './studyState';
 
 /** A study in a list: its state, its page, and how far it is. */
 export function StudyLine({ study }: { study: Study }) {
   return (
     <li className={classes.study}>
-      <StateBadge state={study.state} meaning={STUDY_MEANINGS[study.state]} />
+      <StateBadge {...shownState(study)} />
       <Link to="/studies/$studyId" params={{ studyId: study.id }}>
         {study.scale !== null && study.name.endsWith(`, ${study.scale}`) ? study.scale : study.name}
       </Link>

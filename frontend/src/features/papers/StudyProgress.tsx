@@ -10,7 +10,7 @@ import { shortEnvironmentName } from '@/lib/environments';
 import { formatCoarseDuration, formatCount, formatInteger, formatScore, formatValue } from '@/lib/format';
 import { STATES } from '@/lib/run';
 import classes from './papers.module.css';
-import { partsOf, progressText, runsText, wordOf } from './studyState';
+import { isQueued, partsOf, progressText, runsText, wordOf } from './studyState';
 
 type Props = { study: StudyDetail };
 
@@ -36,7 +36,7 @@ export function StudyFacts({ study }: Props) {
             ? 'none'
             : study.time_left_s === null
               ? 'not known yet'
-              : `about ${formatCoarseDuration(study.time_left_s)}`}
+              : `about ${formatCoarseDuration(study.time_left_s)}${isQueued(study) ? ' once its runs start' : ''}`}
         </dd>
       </div>
       <div>

@@ -14,7 +14,7 @@ import type { Paper, PaperItem, Study, StudyDetail, StudyTable } from '@/api/stu
 import { PaperCard } from './PaperCard';
 import { PublishedTable } from './PublishedTable';
 import { ReproduceDialog } from './ReproduceDialog';
-import { nothingText, partsOf, progressText, runsText } from './studyState';
+import { nothingText, partsOf, progressText, runsText, shownState } from './studyState';
 import { StudyRuns } from './StudyProgress';
 import { StudyTableView } from './StudyTableView';
 
@@ -114,6 +114,14 @@ it('counts the cells of a study by how far their runs are', () => {
   expect(runsText({ waiting: 2 }, true)).toBe('2 waiting');
   expect(runsText({ waiting: 2 }, false)).toBe('2 not started');
   expect(runsText({}, true)).toBe('none');
+});
+
+it.each([
+  [{ queued: 3 }, 'queued'],
+  [{ finished: 1, waiting: 2 }, 'queued'],
+  [{ queued: 2, running: 1 }, 'running'],
+])('a running study with %o is shown as %s', (runs, state) => {
+  expect(shownState({ state: 'running', runs }).state).toBe(state);
 });
 
 it('shows the claim of a figure, its studies, and what it needs', async () => {

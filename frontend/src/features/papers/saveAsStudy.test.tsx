@@ -109,6 +109,7 @@ it('shows what would be started and what exists before it starts the study under
   expect(dialog.getByText('it was forked from another run')).toBeTruthy();
   fireEvent.change(name, { target: { value: ' ' } });
   expect(dialog.getByText('Enter a name.')).toBeTruthy();
+  expect(screen.getByRole('dialog', { name: 'Save as study and start 2 runs' })).toBeTruthy();
   fireEvent.click(dialog.getByRole('button', { name: 'Start 2 runs' }));
   fireEvent.change(name, { target: { value: 'mine' } });
   fireEvent.click(dialog.getByRole('button', { name: 'Start 2 runs' }));
@@ -125,6 +126,15 @@ it('saves a study of which every run exists, and sends a sweep by its id', async
   expect(await dialog.findByRole('button', { name: 'Save' })).toBeTruthy();
   expect(dialog.queryByText(/not used/)).toBeNull();
   expect(service.sent).toEqual([{ path: '/api/v1/studies/draft', body: { sweep: 'W1' } }]);
+});
+
+it('says of which runs no study can be made before its dialog opens', async () => {
+  await show(<SaveAsStudy source={{ runs: ['R1'] }} refusal="These runs were trained elsewhere." />);
+  const button = screen.getByRole('button', { name: 'Save as study' });
+  expect([button.getAttribute('aria-disabled'), button.title]).toEqual([
+    'true',
+    'These runs were trained elsewhere.',
+  ]);
 });
 
 it('lists the studies of one’s own by their names', async () => {

@@ -29,6 +29,16 @@ export function partsOf(runs: Runs) {
   };
 }
 
+/** Whether it is running, and all runs that it has left wait for a host. */
+export const isQueued = ({ state, runs }: Pick<Study, 'state' | 'runs'>): boolean =>
+  state === 'running' && partsOf(runs).training === 0 && (runs.queued ?? 0) + (runs.waiting ?? 0) > 0;
+
+/** The state to show, and what it means. */
+export const shownState = (study: Pick<Study, 'state' | 'runs'>) =>
+  isQueued(study)
+    ? ({ state: 'queued', meaning: 'None of its runs trains: they wait for a host.' } as const)
+    : { state: study.state, meaning: STUDY_MEANINGS[study.state] };
+
 /** Such as "12 of 24 runs". */
 export function progressText({ runs, n_runs }: Pick<Study, 'runs' | 'n_runs'>): string {
   return `${formatInteger(runs.finished ?? 0)} of ${formatInteger(n_runs)} runs`;

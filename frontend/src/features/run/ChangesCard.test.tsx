@@ -20,6 +20,8 @@ const RANGE = [1000, 2000] as const;
 const metric = (title: string, rest: object) => ({
   metric: title,
   title,
+  unit: '',
+  of_machine: false,
   before: 1,
   inside: 1,
   score: 0,
@@ -73,10 +75,18 @@ it('the card of a range names what changed, its episodes and the checkpoint befo
   const { onWatch, onNote, onSearch } = await show('1000..2000', [
     metric('Policy entropy', { before: 1.2, inside: 0.02, score: -30 }),
     metric('Throughput', { score: 0.4 }),
+    metric('Memory', { before: 426, inside: 900, score: 200, unit: 'MiB', of_machine: true }),
   ]);
   const card = screen.getByRole('region', { name: 'What else changed here?' });
-  const rows = within(card).getAllByRole('row').slice(1);
-  expect(rows.map(({ textContent }) => textContent)).toEqual(['Policy entropy1.20.02÷ 60']);
+  const rows = (table: HTMLElement) =>
+    within(table)
+      .getAllByRole('row')
+      .slice(1)
+      .map(({ textContent }) => textContent);
+  const [own, ofMachine] = within(card).getAllByRole('table');
+  expect(rows(own!)).toEqual(['Policy entropy1.20.02÷ 60']);
+  expect(within(card).getByText('And 1 of the machine')).toBeTruthy();
+  expect(rows(ofMachine!)).toEqual(['Memory, MiB426900× 2.1']);
   expect(card.textContent).toMatch(/These changed together; which caused which is not known\.$/);
   fireEvent.click(screen.getByRole('button', { name: /Watch the episode/ }));
   expect(onWatch).toHaveBeenCalledWith('E');

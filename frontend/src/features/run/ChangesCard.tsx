@@ -1,6 +1,6 @@
 import { Button, CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { changesQuery, type RangeOfX, spreadEpisodesQuery } from '@/api/runResources';
+import { changesQuery, type MetricChange, type RangeOfX, spreadEpisodesQuery } from '@/api/runResources';
 import type { RunDetail } from '@/api/runs';
 import { X_AXES, type XAxis } from '@/api/series';
 import { useCurveView } from '@/components/chart/curveView';
@@ -92,13 +92,31 @@ function Metrics({ run, range }: PartProps) {
   if (!data) return <Loading label="Comparing the metrics" lines={4} />;
   if (data.n_metrics === 0)
     return <p className="muted">No metric has enough points in this range and in the range before.</p>;
-  const large = data.items.filter((change) => !isSmall(change)).slice(0, MAX_ROWS);
-  if (large.length === 0)
-    return (
-      <p className="muted">
-        None of the {plural(data.n_metrics, 'metric')} changed by more than it varied before.
-      </p>
-    );
+  const large = data.items.filter((change) => !isSmall(change));
+  const [ofMachine = [], own = []] = [true, false].map((is) =>
+    large.filter(({ of_machine }) => of_machine === is).slice(0, MAX_ROWS),
+  );
+  return (
+    <div>
+      {own.length > 0 ? (
+        <MetricTable changes={own} />
+      ) : (
+        <p className="muted">
+          None of the {plural(data.n_metrics, 'metric')} {ofMachine.length > 0 && 'of the training '}
+          changed by more than it varied before.
+        </p>
+      )}
+      {ofMachine.length > 0 && (
+        <details className={classes.machine}>
+          <summary>And {ofMachine.length} of the machine</summary>
+          <MetricTable changes={ofMachine} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function MetricTable({ changes }: { changes: readonly MetricChange[] }) {
   return (
     <table className={classes.metrics}>
       <thead>
@@ -115,9 +133,12 @@ function Metrics({ run, range }: PartProps) {
         </tr>
       </thead>
       <tbody>
-        {large.map((change) => (
+        {changes.map((change) => (
           <tr key={change.metric}>
-            <td title={change.metric}>{change.title}</td>
+            <td title={change.metric}>
+              {change.title}
+              {change.unit && <span className="muted">, {change.unit}</span>}
+            </td>
             <td className="right num">{formatNumber(change.before)}</td>
             <td className="right num">{change.inside === null ? 'NaN or ∞' : formatNumber(change.inside)}</td>
             <td className="right num">

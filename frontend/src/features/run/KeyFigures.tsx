@@ -26,6 +26,25 @@ import classes from './run.module.css';
 const BEST_HINT =
   'Highest true return of any training episode; only some episodes are recorded, so the best recorded one may have less';
 
+/** A score is the mean of at most so many training episodes, the last ones. */
+const SCORE_EPISODES = 100;
+
+/** What a score is the mean of: it lags behind the curve. */
+function scoredOver({ score, episodes, return_metric }: RunDetail): string {
+  if (score === null || (return_metric !== null && return_metric !== EPISODE_RETURN)) return '';
+  return `, mean of ${plural(Math.min(SCORE_EPISODES, episodes), 'episode')}`;
+}
+
+/** The time left at the average rate of the whole training, if that of the last minutes is what ends it. */
+function timeLeftByAverage_s({ spec, agent_steps, wall_time_s, time_left_s }: RunDetail): number | null {
+  const { agent_steps: bound, wall_time_s: limit } = (spec.stop ?? {}) as Partial<
+    Record<string, number | null>
+  >;
+  if (time_left_s === null || bound == null || wall_time_s === null || agent_steps === 0) return time_left_s;
+  const left = ((bound - agent_steps) * wall_time_s) / agent_steps;
+  return limit == null ? left : Math.min(left, limit - wall_time_s);
+}
+
 /** A run's score beside those of random play and of a human, its progress, and other figures. */
 export function KeyFigures({ run }: { run: RunDetail }) {
   const iterates = run.step_unit === 'iterations';
@@ -47,7 +66,12 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   return (
     <dl className={classes.facts}>
       <Fact
-        label="Score"
+        label={
+          <>
+            <Term>Score</Term>
+            {scoredOver(run)}
+          </>
+        }
         large
         hint={
           run.return_metric && run.return_metric !== EPISODE_RETURN
@@ -96,8 +120,11 @@ export function KeyFigures({ run }: { run: RunDetail }) {
           >
             <ProgressBar fraction={run.progress} label="Progress" />
           </Fact>
-          <Fact label="Time left" hint="By the rate of the last minutes">
-            {formatTimeLeft(run.time_left_s)}
+          <Fact
+            label="Time left"
+            hint="By the rate of the last minutes; where that of the whole training differs much, by both"
+          >
+            {formatTimeLeft(run.time_left_s, timeLeftByAverage_s(run))}
           </Fact>
         </>
       )}

@@ -3,7 +3,7 @@ import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } fr
 import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkpointsQuery, episodesQuery } from '@/api/runResources';
-import { queueQuery, type RunDetail } from '@/api/runs';
+import { queueQuery, runQuery, type RunDetail } from '@/api/runs';
 import { Notice } from './Notice';
 import { keptText, lastRestart } from './restarts';
 
@@ -117,6 +117,15 @@ it('a queued run shows its place, who is ahead and the expected start', async ()
   expect(text()).toContain('Number 8 of 9 in queue cpu: all slots are in use.');
   expect(text()).toContain('Ahead: first (priority 2) and 6 more runs.');
   expect(text()).toContain('Expected to start in about 1 h 01 min.');
+});
+
+it.each([
+  [12, ''],
+  [40, 'Its script has sent nothing for 40 s; it sends something every 15 s.'],
+])('a run whose script was silent for %s s says so', async (silent_s, words) => {
+  const quiet = run({ state: 'running', origin: 'external', silent_s, transitions: [] });
+  await show(quiet, (client) => client.setQueryData(runQuery('R').queryKey, quiet));
+  expect(text()).toMatch(words === '' ? /^$/ : words);
 });
 
 it('a failed run claims only what it has', async () => {

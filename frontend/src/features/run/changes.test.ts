@@ -5,6 +5,8 @@ import { howMuch, isSmall } from './changes';
 const CHANGE: MetricChange = {
   metric: 'loss/entropy',
   title: 'Policy entropy',
+  unit: '',
+  of_machine: false,
   before: 1,
   inside: 1,
   score: 0,
@@ -24,8 +26,9 @@ it.each([
   expect(howMuch({ ...CHANGE, ...change })).toBe(text);
 });
 
-it('a change is small within two robust standard deviations', () => {
-  expect(isSmall({ ...CHANGE, score: -1.9 })).toBe(true);
-  expect(isSmall({ ...CHANGE, score: -2.1 })).toBe(false);
+it('a change is small within two robust standard deviations, or a twentieth of the median', () => {
+  expect(isSmall({ ...CHANGE, inside: 2, score: -1.9 })).toBe(true);
+  expect(isSmall({ ...CHANGE, inside: 2, score: -2.1 })).toBe(false);
+  expect(isSmall({ ...CHANGE, before: 426.7, inside: 427.9, score: 200 })).toBe(true);
   expect(isSmall({ ...CHANGE, score: null, was_constant: true })).toBe(false);
 });

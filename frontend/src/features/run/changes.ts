@@ -7,9 +7,16 @@ import { formatNumber } from '@/lib/format';
 const SMALL = 2;
 const MAX_FACTOR = 1000;
 
-/** Whether the metric did not change more than it varied before. */
-export const isSmall = ({ score, was_constant, becomes_not_finite }: MetricChange): boolean =>
-  !was_constant && !becomes_not_finite && Math.abs(score ?? 0) < SMALL;
+/** Changes of a smaller share of the median are not worth a look, however little the values varied before. */
+const SMALL_SHARE = 0.05;
+
+/** Whether the metric did not change more than it varied before, or hardly at all. */
+export const isSmall = (change: MetricChange): boolean => {
+  const { before, inside, score, was_constant, becomes_not_finite } = change;
+  if (becomes_not_finite || was_constant) return false;
+  if (Math.abs(score ?? 0) < SMALL) return true;
+  return before !== null && inside !== null && Math.abs(inside - before) < SMALL_SHARE * Math.abs(before);
+};
 
 /** How much it changed, in words: by a factor where both medians have one sign, else by its score. */
 export function howMuch({

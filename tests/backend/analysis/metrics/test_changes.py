@@ -39,6 +39,7 @@ def _collapsed(service: RunningService) -> str:
         "loss/value": np.where(late, np.nan, 0.3),
         "optim/learning_rate": np.where(late, 1e-4, 7e-4),
         "speed/updates_per_s": rng.normal(100, 5, len(late)),
+        "system/rss_bytes": 2.0**20 * np.where(late, 900, 400),
     }
     points = [_points(name, values.tolist()) for name, values in metrics.items()]
     points += [_points("loss/entropy", [9.0] * 5, "actor-1"), _points("eval/plain/mean_return", [1.0])]
@@ -62,15 +63,16 @@ def _read(service: RunningService, run_id: str, low: int, high: int) -> dict[str
 def test_changes_name_what_changed_most_and_the_checkpoint_before(service: RunningService) -> None:
     run_id = _collapsed(service)
     answer = _read(service, run_id, 1001, 1600)
-    assert (answer["before_from"], answer["n_metrics"]) == (402, 4)
-    loss, rate, entropy, speed = answer["items"]
+    assert (answer["before_from"], answer["n_metrics"]) == (402, 5)
+    loss, rate, entropy, memory, speed = answer["items"]  # what the machine changes last
     assert (loss["metric"], loss["becomes_not_finite"], loss["inside"]) == ("loss/value", True, None)
     assert (rate["metric"], rate["was_constant"], rate["score"]) == ("optim/learning_rate", True, None)
     assert (rate["before"], rate["inside"]) == (pytest.approx(7e-4), pytest.approx(1e-4))
     assert (entropy["metric"], entropy["title"]) == ("loss/entropy", "Policy entropy")
     assert entropy["inside"] == pytest.approx(0.02, abs=0.03)
     assert entropy["score"] < -15
-    assert speed["metric"] == "speed/updates_per_s"
+    assert (memory["title"], memory["unit"], memory["inside"]) == ("Memory", "MiB", 900)
+    assert (speed["metric"], speed["of_machine"], loss["of_machine"]) == ("speed/updates_per_s", True, False)
     assert abs(speed["score"]) < 1
     assert answer["checkpoint"]["agent_steps"] == 900
 

@@ -124,12 +124,13 @@ def test_average_over_x_matches_definition(
 
 
 def slow_window(values: np.ndarray, x: np.ndarray, scale: float, last: int) -> tuple[float, ...]:
-    """Place, mean, standard deviation and number of the finite rows of the window that ends at a row."""
+    """Place, mean, standard deviation, extremes and number of finite rows of the window that ends there."""
     inside = [j for j in range(last + 1) if x[j] > x[last] - scale and math.isfinite(values[j])]
     if not inside:
-        return float(x[last]), math.nan, math.nan, 0
+        return float(x[last]), math.nan, math.nan, math.inf, -math.inf, 0
     deviation = values[inside].std(ddof=1) if len(inside) > 1 else math.nan
-    return (x[inside[0]] + x[inside[-1]]) / 2, values[inside].mean(), deviation, len(inside)
+    ends = values[inside].min(), values[inside].max()
+    return (x[inside[0]] + x[inside[-1]]) / 2, values[inside].mean(), deviation, *ends, len(inside)
 
 
 @given(rows_over_x, st.floats(0.5, 500), st.integers(0, 70), st.sampled_from([1, 2, 16]))
@@ -140,12 +141,22 @@ def test_window_mean_matches_definition(
     values, x = columns_over_x(rows)
     first = min(first, max(0, len(rows) - 1))
     ends = [min(start + size, len(rows)) - 1 for start in range(first, len(rows), size)]
-    wanted = np.array([slow_window(values, x, scale, last) for last in ends]).reshape(len(ends), 4)
+    wanted = np.array([slow_window(values, x, scale, last) for last in ends]).reshape(len(ends), 6)
     got = average_windows(values, x, scale, first, size)
     np.testing.assert_allclose(got.x, wanted[:, 0])
     np.testing.assert_allclose(got.mean, wanted[:, 1], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got.deviation, wanted[:, 2], rtol=1e-6, atol=1e-5)
-    np.testing.assert_array_equal(got.n, wanted[:, 3])
+    np.testing.assert_array_equal(got.low, wanted[:, 3])
+    np.testing.assert_array_equal(got.high, wanted[:, 4])
+    np.testing.assert_array_equal(got.n, wanted[:, 5])
+
+
+def test_band_of_a_window_stays_within_its_values() -> None:
+    """Returns of Catch are −1 and +1."""
+    returns = np.where(np.arange(40) % 8 == 0, -1.0, 1.0)
+    below, above = average_windows(returns, np.arange(40), 16.0).band
+    assert (np.nanmin(below), np.nanmax(above)) == (-1.0, 1.0)
+    assert np.nanmax(below) > -1.0
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -220,7 +231,7 @@ def test_window_means_need_no_earlier_rows(
     last = min(max(0, first - size) + size, len(rows)) - 1
     start = next((j for j in range(len(rows)) if x[j] > x[last] - scale), 0) // size * size
     part = average_windows(values[start:], x[start:], scale, first - start, size)
-    for name in ("x", "mean", "deviation", "n", "drawn"):
+    for name in ("x", "mean", "deviation", "low", "high", "n", "drawn"):
         assert getattr(part, name).tobytes() == getattr(whole, name).tobytes(), name
 
 

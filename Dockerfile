@@ -19,6 +19,7 @@ COPY backend backend
 COPY workers workers
 COPY client client
 COPY callboard_cli callboard_cli
+COPY callboard_algorithms callboard_algorithms
 COPY callboard_environments callboard_environments
 
 FROM base AS documents

@@ -127,6 +127,9 @@ attacks: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, a quarter of an
 soak: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two and a half hours: slopes of memory and files of an installation in use; options in ARGS
 	$(BIN)/python -m tests.campaigns.soak $(ARGS)
 
+starts: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, twenty minutes: what a worker and its engine server hold after 500 runs; options in ARGS
+	$(BIN)/python -m tests.campaigns.starts $(ARGS)
+
 stability: $(VENV)/.ready-dev ## by hand, an hour: GA3C's stability by minimum training batch; options in ARGS
 	$(BIN)/python -m tests.campaigns.stability $(ARGS)
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from importlib import import_module
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from backend.http.dependencies import AppState
 from backend.http.head import HeadMiddleware
 from backend.http.idempotency import route as idempotency
 from backend.http.parameters import refuse_unknown
-from backend.http.routing import HttpMethods
+from backend.http.routing import HttpMethods, ResourceRouter
 from backend.http.security import SecurityMiddleware
 from backend.http.transfer import CompressionMiddleware, LargeResponses
 from backend.platform import files
@@ -73,6 +74,9 @@ _FIRST = (
     "retention",
     "play",
     "recordings",
+    "alerts",
+    "rules",
+    "targets",
 )
 """Resources in the order of the API's document, the most requested first: FastAPI tries their routes in this
 order. A resource that is not named here follows, by its name."""
@@ -171,15 +175,19 @@ def _provider(settings: Settings) -> "Provider | None":
     return Provider(settings)
 
 
-def find_resources() -> dict[str, APIRouter]:
-    """The router of each resource, by the name of its package, which has an `endpoints.py`."""
+def find_resources() -> dict[str, list[ResourceRouter]]:
+    """The routers of each resource, by the name of its package, which has an `endpoints.py`."""
     backend = Path(__file__).parent
     # Of a wing, or of a folder in one. Other routers are included by name: they are below other addresses.
     paths = (*backend.glob("*/endpoints.py"), *backend.glob("*/*/endpoints.py"))
     folders = {path.parent.name: path.parent for path in paths}
     order = (*_FIRST, *sorted(folders.keys() - set(_FIRST)))
     packages = {name: ".".join(folders[name].relative_to(backend).parts) for name in order}
-    return {name: import_module(f"backend.{package}.endpoints").router for name, package in packages.items()}
+    modules = {name: import_module(f"backend.{package}.endpoints") for name, package in packages.items()}
+    return {
+        name: [router for router in vars(module).values() if isinstance(router, ResourceRouter)]
+        for name, module in modules.items()
+    }
 
 
 @cache
@@ -187,8 +195,8 @@ def _routes() -> list[BaseRoute]:
     """The routes without the pages'. They depend on no setting, and FastAPI takes 0.3 s to analyse them."""
     root = APIRouter(generate_unique_id_function=openapi.operation_id)
     # All at one level: FastAPI tries them again at each level that includes another.
-    for router in (*find_resources().values(), gameplay.router, play_stream.router):
-        root.include_router(router, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
+    for resource in (*chain(*find_resources().values()), gameplay.router, play_stream.router):
+        root.include_router(resource, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
     for router in (health.router, docs.router, auth.link_router, oidc.router):
         root.include_router(router)
     return root.routes

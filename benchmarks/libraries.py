@@ -20,9 +20,10 @@ import typer
 from starlette.responses import FileResponse, Response
 
 from backend.analysis.metrics import tfevents
-from backend.analysis.metrics.chunks import CHUNK_ROWS, Columns, decode, encode
+from backend.analysis.metrics.chunks import CHUNK_ROWS, decode, encode
 from backend.http.streaming import send_file
 from backend.platform.artifacts import ArtifactStore
+from backend.statistics.columns import Columns
 
 SIZES = (20, 256, CHUNK_ROWS)
 """Rows: a live series' last second, an open chunk, a closed chunk."""

@@ -9,13 +9,13 @@ import numpy as np
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.charts import Axes
-from backend.analysis.metrics.chunks import Array
-from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.axes import Axes
 from backend.db.engine import reading, writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
+from backend.statistics.columns import Array
+from backend.statistics.grouping import Spread
 from backend.upkeep.retention.repository import database_bytes
 
 METRIC = "loss/value"

@@ -90,6 +90,7 @@ def _filter(text: str | None) -> Node:
         environments=[],
         tags=[],
         group=None,
+        project=None,
         archived=False,
         search=None,
         filter_text=text,

@@ -19,6 +19,7 @@ Environment = Annotated[
     str | None, typer.Option(help="Id of the environment, such as ALE/Pong-v5, instead of the log's.")
 ]
 Seed = Annotated[int | None, typer.Option(min=0, max=MAX_EXTERNAL_SEED, help="Seed, instead of the log's.")]
+Project = Annotated[str | None, typer.Option(help="Project of the runs, instead of the log's.")]
 Group = Annotated[str | None, typer.Option(help="Group of the runs.")]
 Tag = Annotated[list[str] | None, typer.Option(help="Tag of the runs; repeatable.")]
 Metrics = Annotated[
@@ -66,6 +67,7 @@ def logs(
     algorithm: Algorithm = None,
     environment: Environment = None,
     seed: Seed = None,
+    project: Project = None,
     group: Group = None,
     tag: Tag = None,
     metric: Metrics = None,
@@ -76,7 +78,11 @@ def logs(
     """Import logs whose metrics have their steps; the name of the command says which."""
     from callboard.imports.command import import_logs
 
-    fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
+    fields = {"algorithm": algorithm, "environment": environment, "seed": seed} | {
+        "project": project,
+        "group": group,
+        "tags": tag,
+    }
     kind = context.info_name or "tensorboard"
     raise typer.Exit(
         import_logs(kind, [path], fields, metric or (), step=step, follow=follow, as_json=as_json)
@@ -110,6 +116,7 @@ def rows(
     algorithm: Algorithm = None,
     environment: Environment = None,
     seed: Seed = None,
+    project: Project = None,
     group: Group = None,
     tag: Tag = None,
     follow: Follow = False,
@@ -118,7 +125,11 @@ def rows(
     """Import files of rows; the name of the command says which."""
     from callboard.imports.command import import_rows
 
-    fields = {"algorithm": algorithm, "environment": environment, "seed": seed, "group": group, "tags": tag}
+    fields = {"algorithm": algorithm, "environment": environment, "seed": seed} | {
+        "project": project,
+        "group": group,
+        "tags": tag,
+    }
     kind = context.info_name or "csv"
     code = import_rows(
         kind,

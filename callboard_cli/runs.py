@@ -101,6 +101,7 @@ def start(
     environment_setting: EnvironmentAssignments = None,
     seed: Annotated[list[int] | None, typer.Option(help="Seed; repeat for one run per seed.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    project: Annotated[str | None, typer.Option(help="Project that the run is filed under.")] = None,
     group: Annotated[str | None, typer.Option(help="Group of the run.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Tag; repeatable.")] = None,
     queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
@@ -125,7 +126,8 @@ def start(
         environment_settings=environment_setting or [],
     )
     body |= {"queue": queue, "priority": priority, "device": device, "tags": tag or []}
-    body |= {key: value for key, value in (("name", name), ("group", group), ("host", host)) if value}
+    named = {"name": name, "project": project, "group": group, "host": host}
+    body |= {key: value for key, value in named.items() if value}
     if seed:
         body |= {"seed": seed[0]} if len(seed) == 1 else {"seeds": seed}
     with connect() as remote:

@@ -82,6 +82,7 @@ def start(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    project: Annotated[str | None, typer.Option(help="Project that the runs are filed under.")] = None,
     estimate: Annotated[bool, typer.Option("--estimate", help="Print what it costs; start nothing.")] = False,
     wait: Wait = False,
     as_json: Json = False,
@@ -92,6 +93,8 @@ def start(
     body: dict[str, Any] = {"item": item, "scale": scale} if file is None else {"study": _read(file)}
     if name is not None:
         body["name"] = name
+    if project is not None:
+        body["project"] = project
     if starts:
         if not all("=" in choice for choice in starts):
             raise fail("--starts: give GAME=PROTOCOL, as in ALE/Pong-v5=agent_starts:pong")

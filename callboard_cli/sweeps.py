@@ -90,6 +90,7 @@ def start(
     max_runs: MaxRuns = None,
     max_agent_steps: MaxAgentSteps = None,
     max_time_s: MaxTime = None,
+    project: Annotated[str | None, typer.Option(help="Project that the runs are filed under.")] = None,
     priority: Annotated[int, typer.Option(help="Runs with a higher priority start first.")] = 0,
     queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     device: Device = "auto",
@@ -123,7 +124,9 @@ def start(
     race = {"initial_seeds": initial_seeds, "confidence": confidence}
     body: dict[str, Any] = {
         "name": name or f"{algorithm} on {environment}",
-        "run": run | {"priority": priority, "queue": queue, "device": device},
+        "run": run
+        | _without_none({"project": project})
+        | {"priority": priority, "queue": queue, "device": device},
         "space": space,
         "sampler": "grid" if configurations is None else "random",
         "sampler_seed": sampler_seed,

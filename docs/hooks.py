@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 import typer
+from evidence import page as evidence
+from evidence import table as _table
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
@@ -55,6 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/foreign.md": foreign_names(),
         "reference/glossary.md": glossary(),
         "explanation/methods.md": methods(),
+        "project/evidence.md": evidence(),
     }
     for name in PROJECT:
         pages[f"project/{name.lower()}.md"] = _move_links((ROOT / f"{name}.md").read_text("utf-8"))
@@ -366,8 +369,3 @@ def _plain(text: str) -> str:
 
 def _cell(text: str) -> str:
     return _plain(" ".join(text.split())).replace("|", "\\|")
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

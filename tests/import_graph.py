@@ -14,7 +14,15 @@ import grimp
 Graph = Mapping[str, Set[str]]
 """Importer -> what it imports."""
 
-PACKAGES = ("backend", "workers", "callboard", "callboard_cli", "callboard_environments", "benchmarks")
+PACKAGES = (
+    "backend",
+    "workers",
+    "callboard",
+    "callboard_algorithms",
+    "callboard_cli",
+    "callboard_environments",
+    "benchmarks",
+)
 PAGES = Path(__file__).parents[1] / "frontend" / "src"
 
 _IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*['"]((?:\.|@/)[^'"]*)['"]""")

@@ -20,7 +20,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".quick_cache" / "state.json"
-PACKAGES = ("backend", "benchmarks", "callboard_cli", "callboard_environments", "workers", "tests")
+PACKAGES = (
+    "backend",
+    "benchmarks",
+    "callboard_algorithms",
+    "callboard_cli",
+    "callboard_environments",
+    "workers",
+    "tests",
+)
 DATA = (
     "alembic/**/*.py",
     "backend/**/*.csv",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
-    *("alembic", "backend", "benchmarks", "callboard_cli", "callboard_environments"),
+    *("alembic", "backend", "benchmarks", "callboard_algorithms", "callboard_cli", "callboard_environments"),
     *("client", "docs", "tests", "workers"),
 )
 ADVERBS = ("each", "found", "its", "one", "some", "there")

@@ -82,7 +82,9 @@ class EngineProcess:
         except BaseException:
             self._control.close()
             raise
+        self._exit = -1
         try:
+            self._exit = os.pidfd_open(self.pid)
             if niceness:
                 self.yield_cpu(niceness)
         except BaseException:
@@ -121,6 +123,19 @@ class EngineProcess:
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def wait_for_exit(self, timeout_s: float, wake: int | None = None) -> None:
+        """Wait until it has exited, or the time is over.
+
+        Args:
+            timeout_s: how long at most.
+            wake: a descriptor; the wait ends too if it can be read.
+        """
+        poller = select.poll()
+        for descriptor in (self._exit, wake):
+            if descriptor is not None:
+                poller.register(descriptor, select.POLLIN)
+        poller.poll(1000 * timeout_s)
 
     def send(self, command: AnyCommand) -> None:
         """Send a command; ignored if the engine has exited."""
@@ -166,19 +181,10 @@ class EngineProcess:
             else:
                 self.kill()
         self._control.close()
+        if self._exit >= 0:
+            os.close(self._exit)
+            self._exit = -1
         return self._process.wait()
-
-    def rss_bytes(self) -> int:
-        """Resident memory of it and its descendants."""
-        try:
-            processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
-        except psutil.Error:
-            return 0
-        total = 0
-        for process in processes:
-            with suppress(psutil.Error):
-                total += process.memory_info().rss
-        return total
 
     def bound_output(self) -> bool:
         """Cut its output file to the end if it is longer than `MAX_OUTPUT_BYTES`, and return whether it was:
@@ -201,6 +207,37 @@ class EngineProcess:
             return ""
 
 
+class WakeUp:
+    """Ends a wait, from any thread, also one for an engine's exit."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def __del__(self) -> None:
+        """Close the descriptor: nothing can set it any more."""
+        os.close(self._descriptor)
+
+    def fileno(self) -> int:
+        """What can be read once it is set."""
+        return self._descriptor
+
+    def set(self) -> None:
+        """End the present wait, or the next one."""
+        os.eventfd_write(self._descriptor, 1)
+
+    def clear(self) -> None:
+        """Have the next wait wait."""
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._descriptor)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until it is set, or the time is over, and clear it."""
+        poller = select.poll()
+        poller.register(self._descriptor, select.POLLIN)
+        poller.poll(1000 * timeout_s)
+        self.clear()
+
+
 class _ForkedProcess:
     """A child that this process has not started itself: what `EngineProcess` needs of a `Popen`."""
 
@@ -215,6 +252,17 @@ class _ForkedProcess:
                 _, status = os.waitpid(self.pid, 0)
                 self.returncode = os.waitstatus_to_exitcode(status)
             return self.returncode
+
+
+def memory_bytes(pid: int) -> int:
+    """Proportional memory (PSS) of a process and its descendants: what several share counts in parts."""
+    total = 0
+    with suppress(psutil.Error):
+        for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+            with suppress(OSError):  # it has just exited, or is of another user
+                rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+                total += 1024 * int(rollup.partition("\nPss:")[2].split(maxsplit=1)[0])
+    return total
 
 
 def kill_tree(pid: int) -> None:

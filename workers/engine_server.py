@@ -25,7 +25,7 @@ from backend import specs
 from backend.specs.run import is_custom
 from workers import engine
 from workers.engine.processes.child import adopting_orphans
-from workers.engine_process import ENGINE_COMMAND
+from workers.engine_process import ENGINE_COMMAND, memory_bytes
 
 REPLY_TIMEOUT_S = 60.0
 """How long a fork may take. It takes milliseconds, but the machine may be out of memory, or suspended."""
@@ -60,6 +60,10 @@ class EngineServer:
     def pid(self) -> int | None:
         """Its process id; None while there is no such process."""
         return None if self._process is None else self._process.pid
+
+    def memory_bytes(self) -> int:
+        """Its proportional memory; 0 while there is no such process."""
+        return 0 if (pid := self.pid) is None else memory_bytes(pid)
 
     def is_ready(self, timeout_s: float) -> bool:
         """Whether it can fork an engine; it is started if there is none, or if its code is outdated.

@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from backend.coordination import claims
+from backend.coordination.alerting import AlertDelivery, Alerting
 from backend.coordination.context import TRANSIENT_ERRORS, Context
 from backend.coordination.lease_expiry import DatabaseLiveness, expire, since_boot_s
 from backend.coordination.reconciler import Reconciler
@@ -22,6 +23,7 @@ from backend.db.clock import database_now
 from backend.fleet.hosts import service as hosts
 from backend.runs.live_settings import service as live_settings
 from backend.runs.runs import service as runs
+from backend.specs.algorithms.memory import ENGINE_BYTES
 from backend.specs.states import LEASED
 from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
@@ -93,6 +95,8 @@ class HostAgent:
         # Other commands fork nothing.
         can_fork = sys.platform == "linux" and command == ENGINE_COMMAND
         self._server = EngineServer() if can_fork else None
+        self._forks_all = self._server is not None and not self._gpus.devices and not custom
+        """Whether it starts no engine as a process of its own."""
         # Evaluations and agents of games may use a GPU too.
         self._server_of_jobs = None if self._gpus.devices else self._server
         self._gameplay = Gameplay(context.settings.redis)
@@ -109,7 +113,7 @@ class HostAgent:
         self._revoked: deque[tuple[str, int, bool]] = deque()
         self._job: JobRunner | None = None
         self._clean_up = CleanUpThread(context)
-        self._reconciler = Reconciler(context)
+        self._periodic = (Reconciler(context), Alerting(context), AlertDelivery(context))
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._stopping_since: float | None = None
@@ -124,7 +128,8 @@ class HostAgent:
         self._gameplay.start()
         self._play.start()
         self._clean_up.start()
-        self._reconciler.start()
+        for thread in self._periodic:
+            thread.start()
         self._thread.start()
 
     def wake(self) -> None:
@@ -144,7 +149,8 @@ class HostAgent:
         self._play.begin_stop()
         self._gameplay.begin_stop()
         self._clean_up.begin_stop()
-        self._reconciler.begin_stop()
+        for thread in self._periodic:
+            thread.begin_stop()
         self._release_all()
         self._wake.set()
 
@@ -169,7 +175,8 @@ class HostAgent:
         self._play.stop(max(0.0, deadline - monotonic()))
         self._gameplay.stop(max(0.0, deadline - monotonic()))
         self._clean_up.join(max(0.0, deadline - monotonic()))
-        self._reconciler.join(max(0.0, deadline - monotonic()))
+        for periodic in self._periodic:
+            periodic.join(max(0.0, deadline - monotonic()))
         if self._server is not None:
             self._server.stop()
         if not late and not self._thread.is_alive():
@@ -323,12 +330,21 @@ class HostAgent:
         return True
 
     def _free_memory_bytes(self) -> int:
-        """Memory left once every engine has grown to its estimate."""
-        reserved = sum(
-            max(0, supervisor.claim.memory_estimate_bytes - supervisor.rss_bytes())
+        """Memory left for the estimate of a run, once every engine has grown to its own.
+
+        Engines that are forked share what their server has loaded, which each estimate includes.
+        """
+        available = host_facts.available_memory_bytes()
+        engines = [
+            (supervisor.claim.memory_estimate_bytes, supervisor.memory_bytes())
             for supervisor in self._supervisors()
-        )
-        return host_facts.available_memory_bytes() - reserved
+        ]
+        if not self._forks_all:
+            return available - sum(max(0, estimate - used) for estimate, used in engines)
+        assert self._server is not None
+        expected = ENGINE_BYTES + sum(estimate - ENGINE_BYTES for estimate, _ in engines)
+        used = self._server.memory_bytes() + sum(used for _, used in engines)
+        return available + ENGINE_BYTES - max(0, expected - used)
 
     def _claim_job(self) -> None:
         with self._context.writing() as session:

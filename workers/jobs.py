@@ -189,8 +189,8 @@ class JobRunner(threading.Thread):
         process = self._retry(lambda: self._start_engine(folder, command, arguments))
         try:
             while not process.has_exited():
-                if self._cancelled.wait(_TICK_S):
-                    raise JobLost
+                process.wait_for_exit(_TICK_S)
+                self._check()
                 process.bound_output()
                 if monotonic() > self._deadline:
                     raise EngineFailed(f"it took longer than {TIMEOUT_S:.0f} s")

@@ -179,9 +179,12 @@ class Recorder:
         revision = runs.touch(session, run, _parts(batch.events))
         bounds = self._bounds_after = self._bounds.copied()
         points = bounds.points(session, run.id, batch.events)
-        if points and metrics.append(session, run.id, self._attempt, revision, points):
-            runs.publish(session, run, ["metrics"])
-        lines = bounds.dropped_points(database_now(session))
+        now = database_now(session)
+        if points:
+            run.points_at = now
+            if metrics.append(session, run.id, self._attempt, revision, points):
+                runs.publish(session, run, ["metrics"])
+        lines = bounds.dropped_points(now)
         if lines:
             runs.publish(session, run, ["log"])
         for event in batch.events:

@@ -28,7 +28,7 @@ from backend.specs.commands import ChangeSettings, Stop, Watch
 from backend.specs.events import EndedEvent
 from backend.specs.states import RunState
 from workers import resume
-from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity
+from workers.engine_process import ENGINE_COMMAND, EngineProcess, ProcessIdentity, WakeUp, memory_bytes
 from workers.engine_server import EngineServer
 from workers.gameplay import Gameplay
 from workers.outcome import AttemptOutcome, attempt_outcome, machine_fault
@@ -39,7 +39,7 @@ FRAME_TICK_S = 0.05
 _FRAMES_PER_TICK = 4
 """Maximum number of frames published together; older ones are too late to show."""
 RECORD_INTERVAL_S = 0.5
-"""Minimum time between two batches, unless the log has grown by more than a batch."""
+"""Minimum time between two batches of training, unless the log has grown by more than a batch."""
 
 STOP_TIMEOUT_S = 20.0
 """How long an engine may take to save its last checkpoint before it is killed."""
@@ -106,7 +106,7 @@ class Supervisor:
         self._output = self._attempt_dir / "stderr.log"
         self._process: EngineProcess | None = None
         self._has_damaged_checkpoint = False
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         self._requested: str | None = None
         self._settings: Sequence[ChangeSettings] = ()
         self._settings_version = 0
@@ -149,9 +149,9 @@ class Supervisor:
         if self._process is not None:
             self._process.kill()
 
-    def rss_bytes(self) -> int:
-        """Resident memory of the engine."""
-        return self._process.rss_bytes() if self._process is not None else 0
+    def memory_bytes(self) -> int:
+        """Proportional memory of the engine and its processes; 0 before it starts."""
+        return 0 if self._process is None else memory_bytes(self._process.pid)
 
     def recorder_lag_s(self) -> float:
         """Seconds since the recorder last caught up with the engine's log; 0 before the engine starts."""
@@ -200,7 +200,7 @@ class Supervisor:
             self._log(f"its engine is a process of its own, not forked: {self._not_forked}", "info")
         has_lowered_priority = has_cut_output = False
         while not self._process.has_exited():
-            self._wake.wait(FRAME_TICK_S if self._is_watched else TICK_S)
+            self._process.wait_for_exit(FRAME_TICK_S if self._is_watched else TICK_S, self._wake.fileno())
             self._wake.clear()
             self._forward_frames()
             if self._process.bound_output() and not has_cut_output:
@@ -273,7 +273,9 @@ class Supervisor:
             if n_bytes < MAX_BATCH_BYTES:
                 self._caught_up_at = started_at
             self._backoff_s = 0.0
-            wait_s = RECORD_INTERVAL_S if n_bytes < MAX_BATCH_BYTES else 0.0
+            # While it starts, every phase is shown at once.
+            is_routine = recorder.has_started and n_bytes < MAX_BATCH_BYTES
+            wait_s = RECORD_INTERVAL_S if is_routine else 0.0
         except TRANSIENT_ERRORS as error:
             wait_s = self._next_backoff_s(error)
         self._record_at = monotonic() + wait_s
@@ -383,7 +385,6 @@ class Supervisor:
             if (is_of_host or isinstance(error, StoreUnavailable)) and self._backoff_s == 0.0:
                 self._log(f"waiting: {error}")
             self._wake.wait(self._next_backoff_s(error))
-            self._wake.clear()
             self._check(interruptible)
 
         self._check(interruptible)

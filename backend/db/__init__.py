@@ -6,6 +6,7 @@ A module has one table or the few that belong together, however short it is.
 from importlib import import_module
 from pkgutil import iter_modules
 
+from backend.db.alert import Alert, AlertRule, AlertRuleTarget, AlertSignal, AlertTarget, Delivery
 from backend.db.audit import AuditEntry
 from backend.db.base import Base
 from backend.db.branch import Branch
@@ -27,6 +28,7 @@ from backend.db.step_note import StepNote
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
 from backend.db.user import LoginLimit, LoginLink, LoginSession, Token, User
 from backend.db.video import Video
+from backend.db.view import View, ViewState
 
 _WITHOUT_TABLES = ("migrate",)
 """Not imported: it loads Alembic, which few processes need."""
@@ -36,6 +38,11 @@ for _module in iter_modules(__path__, f"{__name__}."):
         import_module(_module.name)
 
 __all__ = [
+    "Alert",
+    "AlertRule",
+    "AlertRuleTarget",
+    "AlertSignal",
+    "AlertTarget",
     "Attempt",
     "AuditEntry",
     "Base",
@@ -43,6 +50,7 @@ __all__ = [
     "Checkpoint",
     "CleanUp",
     "DeletedRun",
+    "Delivery",
     "Episode",
     "Evaluation",
     "Experiment",
@@ -72,4 +80,6 @@ __all__ = [
     "Transition",
     "User",
     "Video",
+    "View",
+    "ViewState",
 ]

@@ -17,12 +17,14 @@ from backend.specs.problems import quoted
 from backend.specs.provenance import Provenance
 from backend.specs.run_fields import (
     CALLBOARD,
+    DEFAULT_PROJECT,
     EXTERNAL,
     MAX_ALGORITHM,
     MAX_ENVIRONMENT,
     MAX_GROUP,
     MAX_HOST,
     MAX_NAME,
+    MAX_PROJECT,
 )
 from backend.specs.states import RunState
 
@@ -62,6 +64,10 @@ class Run(Base):
     wanted_host: Mapped[str | None] = mapped_column(String(MAX_HOST))
     priority: Mapped[int] = mapped_column(default=0)
     group: Mapped[str | None] = mapped_column(String(MAX_GROUP), index=True)
+    project: Mapped[str] = mapped_column(
+        String(MAX_PROJECT), default=DEFAULT_PROJECT, server_default=DEFAULT_PROJECT, index=True
+    )
+    """What it is filed under."""
     tags: Mapped[list[str]]
     notes: Mapped[str] = mapped_column(Text, default="")
     archived: Mapped[bool] = mapped_column(default=False)
@@ -111,6 +117,8 @@ class Run(Base):
     score: Mapped[float | None]
     """Mean true return of the last 100 training episodes."""
     best_return: Mapped[float | None]
+    points_at: Mapped[datetime | None]
+    """When points were last recorded."""
     early_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     """Agent steps up to which the training score is *early*: most steps were those of episodes that had not
     ended, so that it is the score of short episodes."""

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backend.analysis.metrics.chunks import Array, Columns, joined, select_rows
+from backend.analysis.metrics.chunks import joined, select_rows
 from backend.external.columns import PointColumns
 from backend.external.schemas import MAX_METRIC, MAX_ROWS, MAX_STEPS, MAX_WALL_TIME_S, METRIC_NAME
 from backend.platform.errors import Invalid
 from backend.specs.problems import quoted
+from backend.statistics.columns import Array, Columns
 
 _TYPES = {"agent_steps": pa.int64(), "frames": pa.int64(), "wall_time_s": pa.float64(), "value": pa.float64()}
 _OPTIONAL = frozenset({"frames"})

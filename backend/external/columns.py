@@ -7,11 +7,12 @@ from typing import TypeVar
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.chunks import Array, Columns, joined, n_rows, select_rows
+from backend.analysis.metrics.chunks import joined, n_rows, select_rows
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.external.schemas import MAX_ROWS, EpisodesBatch, PointsBatch
 from backend.platform.errors import Invalid
 from backend.specs.problems import explain_in, problems_of
+from backend.statistics.columns import Array, Columns
 
 B = TypeVar("B", bound=BaseModel)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, ExternalSource, ScriptProcess, Series, SeriesChunk
+from backend.db import AlertSignal, Checkpoint, ExternalSource, ScriptProcess, Series, SeriesChunk
 
 _NAMES_PER_STATEMENT = 500
 
@@ -18,6 +18,12 @@ def source(session: Session, run_id: str, name: str) -> ExternalSource | None:
 def count_sources(session: Session, run_id: str) -> int:
     """Number of processes that have written a run."""
     query = select(func.count()).select_from(ExternalSource).where(ExternalSource.run_id == run_id)
+    return session.scalars(query).one()
+
+
+def count_signals(session: Session, run_id: str) -> int:
+    """Number of alerts of a run's script, and of its changes of state, that no worker has raised yet."""
+    query = select(func.count()).select_from(AlertSignal).where(AlertSignal.subject_id == run_id)
     return session.scalars(query).one()
 
 

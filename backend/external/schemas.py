@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
 
+from backend.db.alert import MAX_TITLE
 from backend.runs.runs.script_provenance import MAX_OUTPUT_CHARACTERS, ScriptProvenance
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text, whole
@@ -146,6 +147,13 @@ class SentLine(Strict):
     message: Text = Field(max_length=MAX_TEXT, description="Text of the line.")
     agent_steps: Steps | None = Field(
         default=None, description="Agent steps of the run that the line belongs to."
+    )
+    alert: Text | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_TITLE,
+        description="Title of an alert, whose text is `message`, cut at 4,096 characters. It is raised in "
+        "the inbox of the token's user, and where rules send it; the line of the log has both.",
     )
 
 

@@ -5,7 +5,6 @@ The tree is in `backend.platform.errors`. What only HTTP knows is added to it he
 Problem
 └── HttpProblem        with a status of its own
     ├── BadRequest          400  the request cannot be read
-    ├── PreconditionFailed  412  the request names an entity tag that cannot match
     ├── TooLarge            413  the body is too long
     └── BadRange            416  no such range of a file
 """
@@ -40,6 +39,7 @@ from backend.platform.errors import (
     NotFound,
     Overwritten,
     Problem,
+    Stale,
     TooMany,
     Unauthenticated,
     Unavailable,
@@ -106,13 +106,6 @@ class TooLarge(HttpProblem):
     code = "body_too_large"
 
 
-class PreconditionFailed(HttpProblem):
-    """The request names an entity tag that cannot match."""
-
-    status = HTTPStatus.PRECONDITION_FAILED
-    code = "precondition_failed"
-
-
 class BadRange(HttpProblem):
     """The file has no such range."""
 
@@ -125,6 +118,7 @@ STATUSES: Mapping[type[Problem], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
     Overwritten: HTTPStatus.CONFLICT,
+    Stale: HTTPStatus.PRECONDITION_FAILED,
     Gone: HTTPStatus.GONE,
     Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooMany: HTTPStatus.TOO_MANY_REQUESTS,

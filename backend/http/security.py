@@ -18,7 +18,7 @@ from backend.http.bodies import MAX_BODY_BYTES
 from backend.http.context import start_context
 from backend.http.counters import RequestCounters
 from backend.http.dependencies import COOKIE
-from backend.http.errors import BadRequest, PreconditionFailed, TooLarge, respond
+from backend.http.errors import BadRequest, TooLarge, respond
 from backend.http.pages import HEALTH_PATH, SAFE_METHODS
 from backend.platform.errors import Forbidden, Problem
 from backend.specs.problems import quoted
@@ -130,11 +130,6 @@ class SecurityMiddleware:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             return TooLarge(f"the request body exceeds the maximum of {MAX_BODY_BYTES} bytes")
-        if method not in SAFE_METHODS and headers.get("if-match", "*").strip() != "*":
-            return PreconditionFailed(
-                "the API's entity tags are weak, and no change depends on one (If-Match): send the values "
-                "that you have seen as `expected` in the body of a PATCH"
-            )
         if method not in SAFE_METHODS and "authorization" not in headers:
             # Scripts send a token on purpose; a browser sends the cookie with requests of any page.
             origin = headers.get("origin")

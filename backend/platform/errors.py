@@ -6,6 +6,7 @@ Problem
 ├── NotFound         no such object
 ├── Conflict         not possible in the current state
 │   └── Overwritten  would overwrite what somebody else has changed meanwhile
+├── Stale            the condition of a request (If-Match) does not hold
 ├── Gone             a stored file is damaged
 ├── Invalid          invalid fields, each named
 ├── TooMany          too many attempts: wait
@@ -24,7 +25,7 @@ from typing import Any
 from backend.specs.extras import PACKAGES, install_command
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, quoted
 
-SECRET_FIELDS = frozenset({"password", "current", "new"})
+SECRET_FIELDS = frozenset({"password", "current", "new", "secret_url"})
 """Fields whose values are never quoted in a response or in the audit trail."""
 
 
@@ -96,6 +97,12 @@ class Overwritten(Conflict):
         if problems:
             names = ", ".join(problem.field for problem in problems)
             raise cls(f"{names}: changed meanwhile; read the new value, and change it again", problems)
+
+
+class Stale(Problem):
+    """The request depends on a state of the object that it does not have any more; nothing was changed."""
+
+    code = "precondition_failed"
 
 
 class Gone(Problem):

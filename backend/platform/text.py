@@ -1,18 +1,11 @@
 """Text of requests that every database can store."""
 
-import re
 from typing import Any
 
 from backend.specs.fields import Text
 from backend.specs.problems import MAX_PROBLEMS
 
-__all__ = ["FORMULA", "UNSTORABLE", "Text", "as_cell", "is_storable", "of_cell", "unstorable_paths"]
-
-FORMULA = "^'*[ \t\r\n\u00a0\u3000]*[-=+@\t\r\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
-"""Beginning of a text that a spreadsheet may take for a formula: apostrophes, white space, then a sign in any
-of its widths."""
-_FORMULA = re.compile(FORMULA)
-
+__all__ = ["UNSTORABLE", "Text", "is_storable", "unstorable_paths"]
 
 _MAX_SHOWN_NAME = 100
 
@@ -21,19 +14,6 @@ _Place = tuple[str, "_Place | None"]
 
 UNSTORABLE = "must not contain null characters or unpaired surrogates"
 """Message about text that is not storable."""
-
-
-def as_cell(text: str) -> str:
-    """A text as a cell of a CSV file: what a spreadsheet would execute gets an apostrophe.
-
-    `of_cell` takes it away again.
-    """
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def of_cell(cell: str) -> str:
-    """The text of a cell that `as_cell` has written."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def is_storable(text: str) -> bool:

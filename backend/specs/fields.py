@@ -13,6 +13,9 @@ WITHOUT_QUOTES = r'^[^"\\\x00-\x1f]*$'
 ULID = r"^[0-9A-HJKMNP-TV-Z]{26}$"
 NAME = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
 """Names that scripts choose, of metrics, settings and tags: they are kept as they are."""
+_NOT_IN_LABELS = r'"\\\x00-\x1f\x7f-\x9f\u2028\u2029'
+LABEL = rf"^[^\s.{_NOT_IN_LABELS}]([^{_NOT_IN_LABELS}]{{0,98}}[^\s{_NOT_IN_LABELS}])?$"
+"""Names of projects and views, which stand in addresses and filters."""
 SHA256 = r"^[0-9a-f]{64}$"
 MD5 = r"^[0-9a-f]{32}$"
 SLUG = r"^[a-z0-9][a-z0-9-]{0,60}$"
@@ -30,6 +33,8 @@ PATTERNS = {
     WITHOUT_QUOTES: "must not contain double quotes, backslashes or control characters",
     ULID: "must be an id of 26 digits and capital letters (a ULID)",
     NAME: "must not be empty, or contain control characters or separators of lines",
+    LABEL: "must not contain double quotes, backslashes or control characters, nor begin with a dot or a "
+    "blank, nor end with a blank",
     SHA256: "must be 64 hexadecimal digits in lower case",
     COMMIT: "must be a commit: 40 to 64 hexadecimal digits in lower case",
     MD5: "must be 32 hexadecimal digits in lower case",

@@ -127,6 +127,8 @@ class RunSpec(RunOptions):
                 self.environment_config,
                 self.stop.agent_steps,
                 self.annealed_over_agent_steps,
+                # On a host with GPUs one with the device `auto` may be none either.
+                is_forked=self.device != "cuda" and not is_custom(self.environment),
             )
         )
 
@@ -139,7 +141,12 @@ REQUEST_FIELDS = (
 
 
 def _facts(
-    environment: Environment, config: EnvironmentConfig, agent_steps: int | None, annealing: int | None
+    environment: Environment,
+    config: EnvironmentConfig,
+    agent_steps: int | None,
+    annealing: int | None,
+    *,
+    is_forked: bool = True,
 ) -> RunFacts:
     """What an algorithm's config needs to know of the rest of a run."""
     return RunFacts(
@@ -151,6 +158,7 @@ def _facts(
         longest_episode_agent_steps=config.longest_episode_agent_steps,
         agent_steps=agent_steps,
         annealing_agent_steps=annealing,
+        is_forked=is_forked,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from backend.specs.fields import NAME, Strict, Text
+from backend.specs.fields import LABEL, NAME, Strict, Text
 
 CALLBOARD, EXTERNAL = "callboard", "external"
 """Origins of runs: trained by workers of this installation, or elsewhere."""
@@ -18,6 +18,7 @@ SECTIONS = ("config", "environment_config", "stop")
 """Parts of a run's request that have fields of their own."""
 MAX_NAME = 200
 MAX_GROUP = 200
+MAX_PROJECT = 64
 MAX_HOST = 200
 MAX_ALGORITHM = 50
 MAX_ENVIRONMENT = 200
@@ -31,6 +32,8 @@ MAX_EXTERNAL_SEED = 2**63 - 1
 """The largest whole number that both databases store: a script may have any seed."""
 SCORE_EPISODES = 100
 """The latest episodes, whose mean return is a run's score."""
+DEFAULT_PROJECT = "default"
+"""The project of a run for which none is named."""
 MAX_SEEDS = 100
 """Seeds of one configuration."""
 
@@ -51,6 +54,8 @@ ChosenName = Annotated[GivenName, AfterValidator(_not_blank)]
 GroupName = Annotated[Text, Field(max_length=MAX_GROUP)]
 EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 """Forms send an empty text for none."""
+ProjectName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROJECT, pattern=LABEL)]
+"""What a run is filed under: it neither decides which runs are compared, nor who may see them."""
 HostName = Annotated[Text, Field(max_length=MAX_HOST)]
 Notes = Annotated[Text, Field(max_length=MAX_NOTES)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG, pattern=NAME)]
@@ -104,6 +109,8 @@ class RunOptions(Strict):
     """Runs with a higher priority are claimed first."""
     group: Annotated[GroupName | None, EMPTY_IS_NONE] = None
     """Name of the group that the run belongs to."""
+    project: ProjectName = DEFAULT_PROJECT
+    """Project that the run is filed under."""
     tags: Tags = ()
     """Labels for finding and filtering runs."""
     notes: Notes = ""

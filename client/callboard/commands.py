@@ -140,6 +140,7 @@ def _add_import(command: argparse.ArgumentParser) -> None:
         parser.add_argument("--algorithm", help="name of the algorithm, instead of the log's")
         parser.add_argument("--environment", help="id of the environment, instead of the log's")
         parser.add_argument("--seed", type=_seed, help="seed, instead of the log's")
+        parser.add_argument("--project", help="project of the runs, instead of the log's")
         parser.add_argument("--group", help="group of the runs")
         parser.add_argument("--tag", action="append", help="tag of the runs; repeatable")
         parser.add_argument(
@@ -150,7 +151,7 @@ def _add_import(command: argparse.ArgumentParser) -> None:
 
 
 def _fields(given: argparse.Namespace) -> dict[str, Any]:
-    named = {name: getattr(given, name) for name in ("algorithm", "environment", "seed", "group")}
+    named = {name: getattr(given, name) for name in ("algorithm", "environment", "seed", "project", "group")}
     return named | {"tags": given.tag}
 
 

@@ -26,7 +26,7 @@ from callboard.cleaning import as_number, as_steps, as_text, kind_of, shown
 from callboard.config import RunConfig
 from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.handlers import pass_on
-from callboard.limits import LEVELS, MAX_MESSAGE_CHARACTERS, MAX_STEPS
+from callboard.limits import LEVELS, MAX_ALERT_TEXT, MAX_ALERT_TITLE, MAX_MESSAGE_CHARACTERS, MAX_STEPS
 from callboard.recording import Recorder
 from callboard.rows import Description, Episode, Line, Points, clean, dumps
 from callboard.spool import MAX_REQUEST_BYTES, Spool
@@ -318,15 +318,47 @@ class ExternalRun:
             if self._closed:
                 self._tally.drop(1, _CLOSED)
                 return
-            steps = None if agent_steps is None else self._steps("agent_steps", agent_steps)
-            if type(level) is not str or level not in LEVELS:
-                self._tally.change(f"a level that is none of {', '.join(LEVELS)}: info is used", shown(level))
-                level = "info"
             line = as_text(name) if text is None else f"{as_text(name)}: {as_text(text)}"
-            message = clean(line, MAX_MESSAGE_CHARACTERS)
-            if len(line) > MAX_MESSAGE_CHARACTERS:
-                self._tally.change(f"a text of more than {MAX_MESSAGE_CHARACTERS:,} characters: it is cut")
-            self._background.add(Line(time.time(), level, message, steps), 1)
+            self._add_line(level, self._cut(line, MAX_MESSAGE_CHARACTERS), agent_steps)
+
+    def alert(
+        self,
+        title: str,
+        text: str = "",
+        *,
+        agent_steps: SupportsIndex | SupportsFloat | None = None,
+        level: str = "warning",
+    ) -> None:
+        """Raise an alert, which is also a line of the run's log. Never raises an exception.
+
+        It appears in the inbox of the token's user, and where rules about scripts' alerts send it. Title and
+        text are plain text.
+
+        Args:
+            title: one line of at most 255 characters.
+            text: more, of at most 4,096 characters.
+            agent_steps: agent steps of the run that it is about; default: the most that were logged.
+            level: `info`, `warning` or `error`.
+        """
+        with self._shield(1):
+            if self._closed:
+                self._tally.drop(1, _CLOSED)
+                return
+            named = self._cut(as_text(title), MAX_ALERT_TITLE) or "alert"
+            at = self._agent_steps if agent_steps is None else agent_steps
+            self._add_line(level, self._cut(as_text(text), MAX_ALERT_TEXT), at, named)
+
+    def _cut(self, text: str, n_characters: int) -> str:
+        if len(text) > n_characters:
+            self._tally.change(f"a text of more than {n_characters:,} characters: it is cut")
+        return clean(text, n_characters)
+
+    def _add_line(self, level: Any, message: str, agent_steps: Any, alert: str | None = None) -> None:
+        steps = None if agent_steps is None else self._steps("agent_steps", agent_steps)
+        if type(level) is not str or level not in LEVELS:
+            self._tally.change(f"a level that is none of {', '.join(LEVELS)}: info is used", shown(level))
+            level = "info"
+        self._background.add(Line(time.time(), level, message, steps, alert), 1)
 
     def video(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 MAX_NAME = 200
 MAX_GROUP = 200
+MAX_PROJECT = 64
 MAX_ALGORITHM = 50
 MAX_ENVIRONMENT = 200
 MAX_NOTES = 20_000
@@ -24,6 +25,8 @@ MAX_CONFIG_LIST = 100
 MAX_METRIC_CHARACTERS = 200
 MAX_STEPS = 10**15
 MAX_MESSAGE_CHARACTERS = 10_000
+MAX_ALERT_TITLE = 255
+MAX_ALERT_TEXT = 4_096
 MAX_REASON_CHARACTERS = 2_000
 """Characters of the reason of a state."""
 LEVELS = ("debug", "info", "warning", "error")

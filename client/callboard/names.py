@@ -6,10 +6,11 @@ import hashlib
 import re
 from collections.abc import Hashable
 
-from callboard.limits import MAX_METRIC_CHARACTERS
+from callboard.limits import MAX_METRIC_CHARACTERS, MAX_PROJECT
 
 _UNSTORABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Control characters, separators of lines, and lone surrogates. A name may have any other character."""
+_PROJECT = re.compile(r'[^\s."\\]([^"\\]*[^\s"\\])?')
 _DIGITS = 16
 _FORMULA = re.compile("'*[ \t\r\n\u00a0\u3000]*[-=+@\t\r\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]")
 
@@ -31,6 +32,18 @@ def with_checksum(name: str, given: str, most: int) -> str:
     """A name, cut if it is too long, with a checksum of what was given."""
     digest = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     return f"{name[: most - _DIGITS - 1]}~{digest}"
+
+
+def is_project(text: str) -> bool:
+    """Whether the server stores a text as the name of a project."""
+    return _PROJECT.fullmatch(text) is not None and is_storable(text) and len(text) <= MAX_PROJECT
+
+
+def project_of(text: str) -> str | None:
+    """The project of the server for that of another tool: without what no name of a project has; None if
+    nothing is left."""
+    kept = _UNSTORABLE.sub("", text.replace('"', "").replace("\\", "/")).strip().lstrip(".").lstrip()
+    return kept[:MAX_PROJECT].rstrip() or None
 
 
 def as_cell(text: str) -> str:

@@ -54,6 +54,8 @@ class Line(NamedTuple):
     level: str
     message: str
     agent_steps: int | None = None
+    alert: str | None = None
+    """Title of an alert, whose text is the message."""
 
 
 class Description(NamedTuple):
@@ -158,7 +160,11 @@ def _line_frames(lines: Iterable[Line]) -> Iterator[Frame]:
             part, n_characters = [], 0
         time = datetime.fromtimestamp(line.time, timezone.utc).isoformat()
         row: dict[str, str | int] = {"time": time, "level": line.level, "message": line.message}
-        part.append(row if line.agent_steps is None else row | {"agent_steps": line.agent_steps})
+        if line.agent_steps is not None:
+            row["agent_steps"] = line.agent_steps
+        if line.alert is not None:
+            row["alert"] = line.alert
+        part.append(row)
         n_characters += len(line.message)
     if part:
         yield "log", len(part), dumps(part)

@@ -30,11 +30,12 @@ from callboard.limits import (
     MAX_GROUP,
     MAX_NAME,
     MAX_NOTES,
+    MAX_PROJECT,
     MAX_TAG,
     MAX_TAGS,
 )
 from callboard.manifest import Manifest
-from callboard.names import Names, is_storable
+from callboard.names import Names, is_project, is_storable
 from callboard.ranks import SilentRun, rank
 from callboard.rows import dumps, items, run_id_of, seed_of, text
 from callboard.spool import MAX_REQUEST_BYTES, Spool, new_ulid
@@ -57,6 +58,7 @@ def init(
     environment: str | None = None,
     config: Mapping[str, Any] | object | None = None,
     seed: SupportsIndex | float | str | None = None,
+    project: str | None = None,
     group: str | None = None,
     tags: Iterable[str] = (),
     notes: str | None = None,
@@ -83,6 +85,7 @@ def init(
         config: hyperparameters: a mapping, or an object with attributes such as `argparse.Namespace`. Nested
             mappings become dotted names.
         seed: seed of the run: a whole number from 0 to 2**63 - 1.
+        project: project that the run is filed under; default: `default`.
         group: name of a group to put the run into.
         tags: words to find and filter the run by.
         notes: free text, in Markdown.
@@ -108,7 +111,7 @@ def init(
     server = find_server(url, token)
     source = new_ulid()
     if id is not None:
-        others = (name, algorithm, environment, config, seed, group, notes, return_metric, step_unit)
+        others = (name, algorithm, environment, config, seed, project, group, notes, return_metric, step_unit)
         id = run_id_of(id)
         if any(other is not None for other in others) or (tags is not None and _tags(tags)):
             raise ValueError("id: cannot be combined with other arguments about the run, which exists")
@@ -129,6 +132,7 @@ def init(
             "seed": None if seed is None else seed_of(seed),
             "group": None if group is None else text("group", group, MAX_GROUP),
             "tags": _tags(tags),
+            **({} if project is None else {"project": _project(project)}),
             "notes": None if notes is None else text("notes", notes, MAX_NOTES, empty=True),
             "return_metric": None if return_metric is None else Names().stored(return_metric),
             "step_unit": step_unit,
@@ -272,6 +276,16 @@ def _tags(tags: Iterable[str]) -> list[str]:
         if not is_storable(tag):
             raise ValueError(f"tags: must have no control characters, such as a line's end: got {shown(tag)}")
     return given
+
+
+def _project(project: str) -> str:
+    name = text("project", project, MAX_PROJECT)
+    if not is_project(name):
+        raise ValueError(
+            "project: must not contain double quotes, backslashes or control characters, nor begin with a "
+            f"dot or a blank, nor end with a blank: got {shown(name)}"
+        )
+    return name
 
 
 def _word(argument: str, value: str | None, most: int) -> str:

@@ -15,7 +15,7 @@ const [file] = process.argv.slice(2);
 const document = JSON.parse(file ? readFileSync(file, 'utf8') : print());
 const { RunFields, RunChanges, StopSpec, EvaluationRequest, SweepSpec } = document.components.schemas;
 
-const RUN_FIELDS = ['name', 'group', 'notes', 'tags', 'seed', 'seeds', 'priority'];
+const RUN_FIELDS = ['name', 'group', 'project', 'notes', 'tags', 'seed', 'seeds', 'priority'];
 
 /** Properties of a schema, without what only readers of the document need. */
 function bounds({ properties }, wanted) {

@@ -29,6 +29,7 @@ export const PAGES = {
   '/play': once(() => import('@/routes/PlayPage')),
   '/play/$sessionId': once(() => import('@/routes/PlaySessionPage')),
   '/play/recordings/$recordingId': once(() => import('@/routes/RecordingPage')),
+  '/alerts': once(() => import('@/routes/AlertsPage')),
   '/machines': once(() => import('@/routes/HostsPage')),
   '/settings': once(() => import('@/routes/AccountPage')),
   '/settings/tokens': once(() => import('@/routes/TokensPage')),

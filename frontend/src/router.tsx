@@ -25,6 +25,7 @@ import { Loading, Missing, Problem } from '@/components/feedback';
 import { AppShell } from '@/features/shell/AppShell';
 import { BASE } from '@/lib/base';
 import {
+  alertsSearch,
   auditSearch,
   compareSearch,
   loginSearch,
@@ -187,6 +188,13 @@ const hostsRoute = createRoute({
   component: lazyRouteComponent(PAGES['/machines']),
 });
 
+const alertsRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/alerts',
+  validateSearch: alertsSearch,
+  component: lazyRouteComponent(PAGES['/alerts']),
+});
+
 const settingsRoute = createRoute({
   getParentRoute: () => shellRoute,
   id: 'settings-pages',
@@ -266,6 +274,7 @@ const routeTree = rootRoute.addChildren([
     recordingRoute,
     hostsRoute,
     hostsAliasRoute,
+    alertsRoute,
     settingsRoute.addChildren([
       accountRoute,
       tokensRoute,

@@ -23,6 +23,13 @@ from tests.support.waiting import PATIENCE_S
 pytestmark = pytest.mark.service
 
 EXCEPTIONS = {
+    "/api/v1/alerts/{alert_id}": Role.VIEWER,
+    "/api/v1/alerts/{alert_id}/read-until": Role.VIEWER,
+    "/api/v1/alert-rules": Role.VIEWER,
+    "POST /api/v1/alert-targets": Role.ADMIN,
+    "/api/v1/alert-targets/{target_id}": Role.ADMIN,
+    "/api/v1/alert-targets/{target_id}/trial": Role.ADMIN,
+    "/api/v1/alert-rules/{rule_id}": Role.VIEWER,
     "/api/v1/audit": Role.ADMIN,
     "/api/v1/audit/actions": Role.ADMIN,
     "/api/v1/audit/export": Role.ADMIN,
@@ -32,14 +39,17 @@ EXCEPTIONS = {
     "/api/v1/auth/sessions/{session_id}": Role.VIEWER,
     "/api/v1/retention/installation": Role.ADMIN,
     "/api/v1/runs/estimate": Role.VIEWER,  # stores nothing
+    "/api/v1/runs/names": Role.VIEWER,  # stores nothing
     "/api/v1/studies/estimate": Role.VIEWER,  # stores nothing
     "/api/v1/studies/draft": Role.VIEWER,  # stores nothing
     "/api/v1/tokens": Role.VIEWER,
     "/api/v1/tokens/{token_id}": Role.VIEWER,
     "/api/v1/users": Role.ADMIN,
+    "/api/v1/views": Role.VIEWER,  # of one's own
+    "/api/v1/views/{view_id:ulid}": Role.VIEWER,
     "/api/v1/users/{user_id}": Role.ADMIN,
 }
-"""Routes that break the rule that viewers read and operators change."""
+"""Routes, or methods of routes, that break the rule that viewers read and operators change."""
 
 BROWSER_ONLY = {
     "/api/v1/auth/password",
@@ -52,7 +62,8 @@ BROWSER_ONLY = {
 def _needed(path: str, method: str) -> Role | None:
     if path in OPEN_PATHS or not path.startswith("/api/"):
         return None
-    return EXCEPTIONS.get(path, Role.VIEWER if method == "GET" else Role.OPERATOR)
+    rule = Role.VIEWER if method == "GET" else Role.OPERATOR
+    return EXCEPTIONS.get(f"{method} {path}", EXCEPTIONS.get(path, rule))
 
 
 def _routes(app: FastAPI) -> Iterator[tuple[str, str, Dependant]]:

@@ -98,7 +98,8 @@ def test_runs_table_selects_and_opens_a_run_by_keyboard(
     page.goto("/")
     page.get_by_role("link", name="checked").first.wait_for()
     first = page.locator("[role=row][data-index='0']")
-    name = first.get_by_role("link").first.inner_text()
+    name = first.get_by_role("link").first.locator("[title]").get_attribute("title")
+    assert name
     first.focus()
     page.keyboard.press("Space")
     expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("1 run selected")
@@ -112,6 +113,11 @@ def test_runs_table_selects_and_opens_a_run_by_keyboard(
     expect(page.get_by_role("searchbox", name="Search runs")).to_be_focused()
     page.keyboard.type("alg")
     expect(page.get_by_role("option", name="algorithm:")).to_be_visible()
+    page.goto("/")
+    first.wait_for()
+    for key in "xjxc":  # select, next, select, compare
+        page.keyboard.press(key)
+    page.wait_for_url(re.compile(r"/compare\?runs=\w{26}(,|%2C)\w{26}"))
 
 
 @pytest.mark.long

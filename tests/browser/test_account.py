@@ -211,7 +211,7 @@ def _expect_button_in_view(panel: Locator, button: str, name: str) -> None:
     assert place
     assert whole
     assert place["x"] + place["width"] <= whole["x"] + whole["width"]
-    expect(panel.get_by_title(name)).to_be_visible()
+    expect(panel.get_by_text(name, exact=True)).to_be_visible()
 
 
 def test_former_addresses_lead_to_the_settings(service_page: Page) -> None:

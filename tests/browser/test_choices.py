@@ -19,6 +19,18 @@ from tests.support.service import RunningService
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
+WHOLE = """name => {
+  const {left, right, top, bottom} = name.getBoundingClientRect();
+  for (let box = name.parentElement; box; box = box.parentElement) {
+    const edge = box.getBoundingClientRect();
+    const isWithin = left > edge.left - 1 && right < edge.right + 1
+      && top > edge.top - 1 && bottom < edge.bottom + 1;
+    if (getComputedStyle(box).overflowX === 'hidden' && !isWithin) return false;
+  }
+  return true;
+}"""
+"""Whether no box cuts an element."""
+
 
 def test_scores_page_filters_and_starts_a_run_form(service_page: Page) -> None:
     page = service_page
@@ -138,8 +150,7 @@ def test_only_algorithms_that_support_the_action_space_are_offered(service_page:
     page.goto("/new?environment=Racing-Slow-v0&algorithm=dqn")
     assert _selected(page, "Algorithm") == "DQN"
     _select_environment(page, "Racing-Slow-Continuous-v0")
-    algorithms = page.get_by_role("radiogroup", name="Algorithm").get_by_role("radio")
-    expect(algorithms).to_have_count(1)
+    expect(page.get_by_role("radiogroup", name="Algorithm")).not_to_contain_text("DQN")
     assert _selected(page, "Algorithm") == "A3C"
     assert _selected(page) == RACE
     page.goto("/new?environment=HalfCheetah-v5&algorithm=paac")
@@ -160,6 +171,7 @@ def test_chosen_columns_stay_after_reload(service_page: Page, sqlite_service: Ru
     width.focus()
     before = page.get_by_role("columnheader").filter(has=width).bounding_box()
     page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile("name(:|%3A)176px"))
     page.reload()
     # The table goes on behind the edge; the menu of a row stays in view.
     page.set_viewport_size({"width": 900, "height": 800})
@@ -179,20 +191,22 @@ def test_chosen_columns_stay_after_reload(service_page: Page, sqlite_service: Ru
 
 
 @pytest.mark.parametrize("address", ["/", "/compare"])
-def test_names_on_a_phone_show_the_first_setting_and_the_seed(
-    service_page: Page, sqlite_service: RunningService, address: str
-) -> None:
-    config = {"learning_rate": 0.0001, "n_e": 4, "n_w": 1, "evaluation_episodes": 0}
-    run = make_run(sqlite_service.engine, RunState.FINISHED, config=config)
+def test_names_on_a_phone_are_whole(service_page: Page, sqlite_service: RunningService, address: str) -> None:
+    config = {"n_e": 4, "n_w": 1, "evaluation_episodes": 0}
+    rates = (0.0001, 0.00123)
+    for rate in rates:
+        for seed in range(2):
+            make_run(
+                sqlite_service.engine, RunState.FINISHED, config=config | {"learning_rate": rate}, seed=seed
+            )
     page = service_page
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(address)
-    name = page.get_by_title(run.name, exact=True).first
-    expect(name.locator("[class*=cut]").first).to_be_attached()
-    texts = "name => [...name.childNodes].filter(node => node.nodeType === 3).map(node => node.data)"
-    shown = "".join(name.evaluate(texts))
-    assert shown.startswith("learning_rate=0.0001"), shown
-    assert shown.endswith("seed 0"), shown
+    for rate in rates:
+        for seed in range(2):
+            name = page.get_by_role("main").get_by_text(f"lr {rate} · seed {seed}", exact=True)
+            expect(name).to_be_visible()
+            assert name.evaluate(WHOLE)
 
 
 def test_form_names_the_extra_that_every_host_lacks(
@@ -218,14 +232,15 @@ def test_largest_runs_show_whole_names(
 ) -> None:
     config = {"learning_rate": 0.0001, "n_e": 4, "n_w": 1, "evaluation_episodes": 0}
     run = make_run(sqlite_service.engine, RunState.FINISHED, config=config)
-    make_checkpoint(sqlite_service.engine, run)
+    other = make_run(sqlite_service.engine, RunState.FINISHED, config=config | {"learning_rate": 0.00123})
+    for stored in (run, other):
+        make_checkpoint(sqlite_service.engine, stored)
     page = service_page
     page.set_viewport_size({"width": width, "height": 844})
     page.goto("/settings/storage")
     name = page.get_by_role("region", name="Largest runs").get_by_title(run.name, exact=True)
-    expect(name).to_be_visible()
-    expect(name.locator("[class*=cut]")).to_have_count(0)
-    assert name.evaluate("name => name.scrollHeight - name.clientHeight") <= 0
+    expect(name).to_have_text("lr 0.0001")
+    assert name.evaluate(WHOLE)
 
 
 def test_players_of_a_start_set_stand_beside_its_buttons_on_a_phone(
@@ -272,12 +287,11 @@ def test_names_in_the_queue_are_whole(service_page: Page, sqlite_service: Runnin
     page = service_page
     page.goto("/machines")
     name = page.get_by_title(run.name, exact=True)
-    expect(name).to_be_visible()
-    expect(name.locator("[class*=cut]")).to_have_count(0)
-    assert name.evaluate("name => name.scrollHeight - name.clientHeight") <= 0
+    expect(name).to_have_text("PAAC on CartPole")
+    assert name.evaluate(WHOLE)
 
 
-def test_row_shows_the_end_of_the_name_and_the_time_left(
+def test_row_shows_the_whole_name_and_the_time_left(
     service_page: Page, sqlite_service: RunningService
 ) -> None:
     created = make_run(sqlite_service.engine, RunState.RUNNING, config={"learning_rate": 0.0001, "n_e": 4})
@@ -285,15 +299,17 @@ def test_row_shows_the_end_of_the_name_and_the_time_left(
         run = run_service.find(session, created.id, for_update=True)
         assert run is not None
         run.agent_steps, run.agent_steps_per_s = 3_160, 0.12
+    make_run(sqlite_service.engine, config={"learning_rate": 0.00123, "n_e": 4})
     page = service_page
     page.goto("/")
     name = page.get_by_role("grid", name="Runs").get_by_role("link", name=created.name)
-    end = name.get_by_text("=0.0001 n_e=4 seed 0")
-    expect(end).to_be_visible()
-    assert end.evaluate("element => element.scrollHeight - element.clientHeight") <= 1
-    assert page.evaluate("name => window.find(name)", created.name), "the browser's search finds a whole name"
+    expect(name).to_have_text("lr 0.0001")
+    assert name.evaluate(WHOLE)
+    assert page.evaluate("window.find('lr 0.0001')"), "the browser's search finds a name"
     page_scroll = "document.documentElement.scrollHeight - document.documentElement.clientHeight"
     assert page.evaluate(page_scroll) == 0, "only the table scrolls"
-    left = page.get_by_role("gridcell").filter(has=page.get_by_role("progressbar"))
+    left = page.get_by_role("gridcell").filter(
+        has=page.get_by_role("progressbar", name=f"Progress of {created.name}")
+    )
     expect(left).to_contain_text("15\N{NO-BREAK SPACE}h")
     assert left.evaluate("element => element.scrollWidth - element.clientWidth") == 0

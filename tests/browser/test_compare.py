@@ -172,27 +172,29 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     page.get_by_role("combobox", name="Group runs").select_option("seed")
     page.wait_for_url(re.compile("group=seed"))
     table = page.get_by_role("table", name="Runs by seed")
-    row = table.get_by_role("row").filter(has_text="learning_rate = 0.01")
+    row = table.get_by_role("row").filter(has_text="lr 0.01")
     for text in ("302.0", "[300.0, 304.0]"):
         expect(row).to_contain_text(text)
     row.get_by_role("button", name=re.compile("Runs of")).click()
     expect(table.get_by_role("link", name="rate 0.01 seed 2")).to_be_visible()
 
     for rate in (0.01, 0.1):
-        tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
+        tick(table.get_by_role("checkbox", name=f"Select lr {rate}", exact=True))
     selected = page.get_by_role("toolbar", name="Selected runs")
     expect(selected).to_contain_text("10 runs selected")
     selected.get_by_role("link", name="Compare").click()
     _await_group_traces(page, "medians", 2)
     expect(page.get_by_role("status", name="Points drawn")).to_contain_text("band: ± 1 s.e.")
-    # Lines are named at their ends by what differs; a tooltip has the whole name.
+    # Lines and chips are named by what differs; the head states the rest.
     names = page.locator("[class*=endName]")
-    expect(names).to_have_count(3)
-    assert sorted(names.all_text_contents()) == ["0.01", "0.1", "learning_rate, 5 seeds"]
-    expect(names.last.locator("[title]")).to_have_attribute("title", re.compile("CartPole"))
+    expect(names).to_have_count(2)
+    assert sorted(names.all_text_contents()) == ["lr 0.01", "lr 0.1"]
+    expect(page.get_by_role("main").get_by_text("PAAC · CartPole", exact=True)).to_be_visible()
+    chips = page.get_by_role("list", name="Compared configs").get_by_role("listitem")
+    expect(chips).to_have_text(["lr 0.15 seeds", "lr 0.015 seeds"])
 
     statistics = page.get_by_role("region", name="Statistics")
-    better = statistics.get_by_role("row").filter(has_text="learning_rate = 0.01").first
+    better = statistics.get_by_role("row").filter(has_text="lr 0.01").first
     expect(better).to_contain_text("302.0 [300.0, 304.0]")
     last = statistics.get_by_role("row").last
     # Of the 25 differences between 196 and 204, the third lowest and highest.
@@ -204,14 +206,14 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     expect(better).to_contain_text("5 of 5")
     # After 184 episodes of 100 agent steps, 84 of the last hundred returned 300: the mean is 252.
     expect(better).to_contain_text("18.4")
-    worse = statistics.get_by_role("row").filter(has_text="learning_rate = 0.1").first
+    worse = statistics.get_by_role("row").filter(has_text="lr 0.1").first
     expect(worse).to_contain_text("0 of 5")
 
     copy = page.context.new_page()
     copy.goto(page.url)
     again = copy.get_by_role("region", name="Statistics")
     expect(again.get_by_role("textbox", name="Time to threshold")).to_have_value("250")
-    expect(again.get_by_role("row").filter(has_text="learning_rate = 0.01").first).to_contain_text("5 of 5")
+    expect(again.get_by_role("row").filter(has_text="lr 0.01").first).to_contain_text("5 of 5")
 
 
 @pytest.mark.long
@@ -226,7 +228,7 @@ def test_two_seeds_a_side_are_drawn_without_band_or_verdict(
     page.get_by_role("combobox", name="Group runs").select_option("seed")
     table = page.get_by_role("table", name="Runs by seed")
     for rate in (0.01, 0.1):
-        tick(table.get_by_role("checkbox", name=re.compile(rf"learning_rate = {rate}\)")))
+        tick(table.get_by_role("checkbox", name=f"Select lr {rate}", exact=True))
     page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
     page.get_by_role("combobox", name="Line").select_option("median")
     page.get_by_role("combobox", name="Band").select_option("ci95")

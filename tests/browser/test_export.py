@@ -85,7 +85,7 @@ def assert_readable(pdf: PdfPage, width_pt: float) -> None:
         assert font.file is not None, f"{font.name} is not embedded"
         assert TTFont(io.BytesIO(font.file))["glyf"].keys()
     texts = [text.text for text in pdf.texts]
-    legend = [f"learning_rate = {rate}, 2 seeds" for rate in RATES]
+    legend = [f"lr {rate:.3g} (n = 2)" for rate in RATES]
     assert " ".join(legend) in " ".join(texts), "whole, in one line or two"
     assert {"Agent steps", "Return (true score)"} <= set(texts)
 
@@ -134,7 +134,9 @@ def test_figure_is_exported_in_every_format_and_size(
     dialog.get_by_label("Legend").select_option("below")
     svg = ElementTree.fromstring(downloaded(dialog, "svg"))
     assert svg.get("width") == "3.25in"
-    assert not [element for element in svg.iter() if element.tag.endswith("}text")], "outlines"
+    texts = [element.text for element in svg.iter() if element.tag.endswith("}text")]
+    assert {"Agent steps", "Return (true score)"} <= set(texts)
+    assert "font/woff" in "".join(style.text or "" for style in svg.iter() if style.tag.endswith("}style"))
     png = downloaded(dialog, "png")
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20]) == 2 * 312

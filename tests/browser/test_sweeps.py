@@ -47,7 +47,7 @@ def test_sweep_page_restores_sort_setting_and_scale_from_its_url(
     page.wait_for_url(re.compile(f"/sweeps/{sweep['id']}"))
     table = page.get_by_role("region", name="Configurations").get_by_role("table")
     expect(table.get_by_role("row").nth(1)).to_contain_text("highest")
-    expect(table.get_by_role("link", name="Configuration 0, seed 2: score 202.0")).to_have_attribute(
+    expect(table.get_by_role("link", name="lr 0.001, seed 2: score 202.0")).to_have_attribute(
         "href", re.compile("/runs/")
     )
     expect(page.get_by_role("switch", name="Log scale")).to_be_checked()

@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer.testing import Result
 
-from backend.analysis.figures.palette import look
 from backend.app import create_app
+from backend.drawing.palette import look
 from backend.platform.settings import Settings
 from callboard_cli.figure import Kind
 from callboard_cli.main import app

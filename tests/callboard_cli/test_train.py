@@ -223,7 +223,7 @@ def test_interrupted_train_is_resumed_by_same_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        (("--algorithm", "ppo", "--environment", "CartPole-v1"), "algorithm"),
+        (("--algorithm", "none", "--environment", "CartPole-v1"), "algorithm"),
         (("--algorithm", "paac", "--environment", "ALE/Poong-v5"), "environment"),
         (("--algorithm", "paac", "--environment", "os:system"), "environment"),
         ((*CARTPOLE[1:], "--set", "n_e=1000000000"), "config.n_e"),

@@ -68,8 +68,8 @@ def test_count_of_dropped_values_survives_an_answer_that_is_lost(target: Target,
 def test_metrics_beyond_the_maximum_are_counted_and_episodes_always_have_room(
     target: Target, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("backend.external.service.MAX_SERIES", 20)
-    monkeypatch.setattr("backend.external.service.MAX_ROLLOUT_SERIES", 3)
+    monkeypatch.setattr("backend.external.separation.MAX_SERIES", 20)
+    monkeypatch.setattr("backend.external.separation.MAX_ROLLOUT_SERIES", 3)
     with callboard.init(algorithm="a", environment="e") as run:
         run.log({f"n/m{at:02}": 1.0 for at in range(23)}, agent_steps=1)
         run.log({f"rollout/r{at}": 1.0 for at in range(4)}, agent_steps=1)

@@ -18,6 +18,7 @@ from backend.external.uploads import Uploads
 from backend.platform.principals import Role
 from backend.upkeep.backup.repository import named_files
 from tests.client.support import NOBODY, Intermittent, Target
+from tests.support.alerts import evaluate
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.service
@@ -78,6 +79,7 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
         environment="CartPole-v1",
         config={"learning_rate": 0.1, "net": {"layers": (64, 64)}, "device of mine": object},
         seed=3,
+        project="mine of June",
         group="all",
         tags=["a"],
     ) as run:
@@ -90,7 +92,7 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     stored = target.run(run.id)
     assert (stored["origin"], stored["state"], stored["name"]) == ("external", "finished", "mine")
     assert (stored["algorithm"], stored["environment"], stored["seed"]) == ("my_ppo", "CartPole-v1", 3)
-    assert (stored["group"], stored["tags"]) == ("all", ["a"])
+    assert (stored["project"], stored["group"], stored["tags"]) == ("mine of June", "all", ["a"])
     assert stored["spec"]["config"] == {
         "learning_rate": 0.1,
         "net.layers": [64, 64],
@@ -110,6 +112,23 @@ def test_run_shows_what_was_logged(target: Target, spools: Path) -> None:
     texts = [(line["message"], line["agent_steps"]) for line in log if line["message"].startswith("sample")]
     assert texts == [("sample: the answer is\n42", 19)]
     assert list(spools.iterdir()) == [], "what the server has stored is deleted"
+
+
+def test_alert_is_a_line_of_the_log_and_in_the_inbox_once(target: Target) -> None:
+    with callboard.init(algorithm="a", environment="e", name="night") as run:
+        run.log({"loss": 1.0}, agent_steps=500)
+        run.alert("collapse " + "x" * 300, "entropy\x00 <b>\n" + "y" * 5_000, level="error")
+        run.alert("late", agent_steps=400)
+    assert run.n_changed == 2
+    evaluate(target.service)
+    late, long = target.client.get("/api/v1/alerts", params={"run": run.id}).json()["items"]
+    assert (late["title"], late["text"], late["level"]) == ("night: late", "", "warning")
+    assert late["agent_steps"] == 400
+    assert (long["kind"], long["level"], long["agent_steps"]) == ("script", "error", 500)
+    assert len(long["title"]) == 255
+    assert long["title"].startswith("night: collapse xxx")
+    assert len(long["text"]) == 4_096
+    assert [line.partition(":")[0][:8] for line in target.lines(run.id)].count("collapse") == 1
 
 
 def test_values_that_are_not_finite_arrive(target: Target) -> None:

@@ -106,7 +106,7 @@ def test_writer_of_a_script_with_a_run_of_wandb_logs_to_that_run(target: Target)
     wandb.log({"late": 1.0})
     wandb.finish()
     [stored] = target.runs()
-    assert (stored["id"], stored["tags"], stored["step_unit"]) == (run.id, ["p"], "agent_steps")
+    assert (stored["id"], stored["project"], stored["step_unit"]) == (run.id, "p", "agent_steps")
     assert stored["score"] is not None
     assert points(target, run.id, "late") == [(20, 1.0)]
 
@@ -177,7 +177,7 @@ def test_libraries_that_import_wandb_log_here_once_it_is_installed(
         _train_with_installed(stable_baselines3.A2C)
         [stored] = target.runs()
         assert (stored["algorithm"], stored["environment"], stored["seed"]) == ("sb3_a2c", "CartPole-v1", 3)
-        assert (stored["state"], stored["tags"]) == ("finished", ["p"])
+        assert (stored["state"], stored["project"]) == ("finished", "p")
         assert 0 < stored["agent_steps"] <= 60
         assert stored["spec"]["config"]["policy_type"] == "MlpPolicy"
         sys.modules["wandb"] = logging

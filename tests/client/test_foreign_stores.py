@@ -87,7 +87,7 @@ def test_offline_runs_of_one_id_are_distinguished_by_their_starts(
     [log, *others] = wandb_reader.read(tmp_path)
     identities = [log.identity, *(other.identity for other in others)]
     assert len(set(identities)) == 3
-    assert (log.group, log.tags) == ("rates", ["atari", "baseline"])
+    assert (log.project, log.group, log.tags) == ("atari", "rates", ["baseline", "atari"])
     assert log.lines == [(1_700_000_000.0, "notes: seed of the paper")]
     assert [log.identity for log in wandb_reader.read(tmp_path)] == identities
 

@@ -26,7 +26,8 @@ from callboard.imports import tensorboard
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.meaning import has_score
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
-from callboard.imports.tables import ColumnMapping, read
+from callboard.imports.table import ColumnMapping
+from callboard.imports.tables import read
 from tests.client.support import Target
 from tests.client.test_imports import imported, rows
 from tests.support.waiting import until

@@ -24,7 +24,7 @@ from callboard.imports import rows as row_files
 from callboard.imports.log import Column, Log, UnreadableLog
 from callboard.imports.rows import TABLE_ENDINGS
 from callboard.imports.sending import Options
-from callboard.imports.tables import ColumnMapping
+from callboard.imports.table import ColumnMapping
 from callboard.imports.tables import read as read_table
 from callboard.imports.tensorboard import read
 from callboard.transport import Transport, find_server

@@ -4,12 +4,17 @@ from types import ModuleType
 from typing import Any, get_args
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 import callboard
+from backend.db import alert
 from backend.external import files, schemas
 from backend.runs.runs import external_spec, script_provenance
 from backend.specs import events, run_fields
 from callboard import limits
+from callboard.names import is_project, project_of
 from tests.client.support import NOBODY, Proxy, Target
 from workers.engine.training import uploaded_video
 
@@ -25,6 +30,7 @@ def server() -> dict[str, Any]:
     return {
         "MAX_NAME": run_fields.MAX_NAME,
         "MAX_GROUP": run_fields.MAX_GROUP,
+        "MAX_PROJECT": run_fields.MAX_PROJECT,
         "MAX_ALGORITHM": run_fields.MAX_ALGORITHM,
         "MAX_ENVIRONMENT": run_fields.MAX_ENVIRONMENT,
         "MAX_NOTES": run_fields.MAX_NOTES,
@@ -40,6 +46,8 @@ def server() -> dict[str, Any]:
         "MAX_METRIC_CHARACTERS": schemas.MAX_METRIC,
         "MAX_STEPS": schemas.MAX_STEPS,
         "MAX_MESSAGE_CHARACTERS": events.MAX_TEXT,
+        "MAX_ALERT_TITLE": alert.MAX_TITLE,
+        "MAX_ALERT_TEXT": alert.MAX_ALERT_TEXT,
         "MAX_REASON_CHARACTERS": bound(schemas.Heartbeat, "reason", "maxLength"),
         "LEVELS": get_args(schemas.SentLine.model_fields["level"].annotation),
         "MAX_POINTS": schemas.MAX_ROWS,
@@ -67,6 +75,24 @@ def test_every_limit_of_the_client_is_that_of_the_server() -> None:
     assert entries(limits) == server()
 
 
+@given(st.text(max_size=100))
+@example("/Users/ada/ppo")
+@example(' . "a b" ')
+def test_name_of_a_project_is_one_for_the_server(given: str) -> None:
+    accepted: TypeAdapter[str] = TypeAdapter(run_fields.ProjectName)
+
+    def is_accepted(name: str) -> bool:
+        try:
+            accepted.validate_python(name)
+        except ValidationError:
+            return False
+        return True
+
+    assert is_project(given) == is_accepted(given)
+    name = project_of(given)
+    assert name is None or is_accepted(name)
+
+
 @pytest.mark.service
 @pytest.mark.parametrize("is_reachable", [True, False])
 def test_what_the_client_accepts_at_its_limits_is_stored(
@@ -78,6 +104,7 @@ def test_what_the_client_accepts_at_its_limits_is_stored(
         "algorithm": "a" * limits.MAX_ALGORITHM,
         "environment": "e" * limits.MAX_ENVIRONMENT,
         "seed": limits.MAX_SEED,
+        "project": "p" * limits.MAX_PROJECT,
         "group": "g" * limits.MAX_GROUP,
         "tags": [f"{at:02}" + "t" * (limits.MAX_TAG - 2) for at in range(limits.MAX_TAGS)],
         "notes": "n" * limits.MAX_NOTES,

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import backend.platform.text
+import backend.drawing.cells
 import callboard
 from backend.db import Run
 from backend.runs.runs.external_spec import ExternalFields, external_spec
@@ -166,8 +166,8 @@ def test_no_cell_of_a_csv_file_is_a_formula_and_each_is_read_as_it_was(text: str
     assert not as_cell(text).lstrip(" \u00a0").startswith(signs)
     assert of_cell(as_cell(text)) == text
     assert (as_cell(text), of_cell(text)) == (
-        backend.platform.text.as_cell(text),
-        backend.platform.text.of_cell(text),
+        backend.drawing.cells.as_cell(text),
+        backend.drawing.cells.of_cell(text),
     )
 
 

@@ -13,7 +13,8 @@ import pytest
 from callboard.imports.log import Log, UnreadableLog
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
 from callboard.imports.sending import Options, send
-from callboard.imports.tables import ColumnMapping, read
+from callboard.imports.table import ColumnMapping
+from callboard.imports.tables import read
 from callboard.transport import Server, Transport
 from tests.client.support import Target
 from tests.client.test_imports import imported

@@ -18,7 +18,8 @@ from callboard.folders import described_by_folder
 from callboard.imports import tensorboard, trackio, wandb
 from callboard.imports.log import Log
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
-from callboard.imports.tables import ColumnMapping, read
+from callboard.imports.table import ColumnMapping
+from callboard.imports.tables import read
 from callboard.known_tags import return_metric
 
 FOLDERS = {
@@ -197,7 +198,7 @@ def test_database_of_trackio_keeps_settings_infinities_and_alerts(tmp_path: Path
         database.execute(f"INSERT INTO configs VALUES ({', '.join('?' * (len(name) + 1))})", (*name, config))
     database.close()
     [log] = trackio.read(tmp_path)
-    assert (log.name, log.seed, log.group, log.config) == ("proj/first", 3, "g", {"seed": 3})
+    assert (log.name, log.project, log.group, log.config) == ("proj/first", "proj", "g", {"seed": 3})
     assert log.identity == f"trackio proj {run}", key
     assert list(log.series["loss"].value) == [1.0, math.inf]
     assert any("share a training time" in sentence for sentence in log.said)

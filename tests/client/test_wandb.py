@@ -4,6 +4,7 @@ import logging
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import callboard.wandb as wandb
 from tests.client.support import Target
+from tests.support.alerts import evaluate
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +51,16 @@ def test_script_of_wandb_changes_its_import_only(
     (tmp_path / "model.pt").write_bytes(b"parameters")
     wandb.save(str(tmp_path / "*.pt"))
     run.summary["best"] = 2.0
-    wandb.alert(title="slow", text="very")
+    for _ in range(2):  # the second one is a line of the log only
+        wandb.alert(title="slow", text="very")
+    wandb.alert(title="slow", text="still", level=wandb.AlertLevel.ERROR, wait_duration=timedelta(0))
     assert run.n_not_kept == {"gradients": 1, "histograms": 3, "images": 3}
     wandb.finish()
     assert wandb.run is None
     [stored] = target.runs()
     assert (stored["name"], stored["state"], stored["seed"]) == ("first", "finished", 3)
     assert (stored["algorithm"], stored["environment"]) == ("ppo", "CartPole-v1")
-    assert {"cleanRL", "lab", "x"} == set(stored["tags"])
+    assert (stored["project"], set(stored["tags"])) == ("cleanRL", {"lab", "x"})
     assert (stored["step_unit"], stored["agent_steps"], stored["best_return"]) == ("agent_steps", 300, 2.0)
     config = stored["spec"]["config"]
     assert (config["lr"], config["late"], config["layers"], config["gamma"]) == (0.5, [1, 2], 2, 0.9)
@@ -66,9 +70,13 @@ def test_script_of_wandb_changes_its_import_only(
     }
     assert points["charts/episodic_return"] == [(0, 0.0), (100, 1.0), (200, 2.0)]
     assert points["losses.deep.er"] == [(0, 1.5), (100, 1.5), (200, 1.5)]
-    assert {"note: line 0", "summary best: 2.0", "slow: very", "video: best"} <= set(
-        target.lines(stored["id"])
-    )
+    lines = target.lines(stored["id"])
+    assert {"note: line 0", "summary best: 2.0", "slow: very", "video: best"} <= set(lines)
+    assert [line for line in lines if line.startswith("slow")] == ["slow: very", "slow: very", "slow: still"]
+    evaluate(target.service)
+    alerts = target.client.get("/api/v1/alerts").json()["items"]
+    raised = [(alert["title"], alert["text"], alert["level"], alert["agent_steps"]) for alert in alerts]
+    assert raised == [("first: slow", "still", "error", 300), ("first: slow", "very", "warning", 300)]
     videos = target.client.get(f"/api/v1/runs/{stored['id']}/videos").json()["items"]
     assert [video["agent_steps"] for video in videos] == [300]
     files = target.client.get(f"/api/v1/runs/{stored['id']}/checkpoints").json()["items"]

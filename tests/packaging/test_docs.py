@@ -45,7 +45,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```", re.M | re.S)
 PATH = re.compile(r"`((?:\.?[\w-]+/)+[\w.-]*)`")
 PLACES = ("alembic", "backend", "callboard_environments", "docs", "examples", "frontend", "tests", "workers")
-PACKAGES = (*PLACES, "callboard")
+PACKAGES = (*PLACES, "callboard", "callboard_algorithms")
 
 
 def blocks(*languages: str) -> Iterator[tuple[str, str, str]]:

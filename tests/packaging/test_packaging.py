@@ -88,10 +88,16 @@ def test_client_is_a_wheel_of_its_own_that_shares_no_file_with_the_server(
 
 @pytest.mark.long
 @pytest.mark.service
-def test_wheel_installs_four_packages_and_the_commands_of_the_server(wheel: zipfile.ZipFile) -> None:
+def test_wheel_installs_five_packages_and_the_commands_of_the_server(wheel: zipfile.ZipFile) -> None:
     info = f"callboard-{backend.__version__}.dist-info"
     folders = {name.partition("/")[0] for name in wheel.namelist()} - {info}
-    assert folders == {"backend", "callboard_cli", "callboard_environments", "workers"}
+    assert folders == {
+        "backend",
+        "callboard_algorithms",
+        "callboard_cli",
+        "callboard_environments",
+        "workers",
+    }
     points = wheel.read(f"{info}/entry_points.txt").decode().split()
     assert points == ["[callboard.commands]", "server", "=", "callboard_cli.main:app"]
     assert "License-Expression: MIT" in wheel.read(f"{info}/METADATA").decode()

@@ -1,4 +1,4 @@
-"""Memory of a process and all its descendants, as the kernel counts it."""
+"""Memory of processes and all their descendants, as the kernel counts it."""
 
 from collections import defaultdict
 from contextlib import suppress
@@ -13,28 +13,29 @@ _FILES_EVERY = 4
 
 
 class PeakMemory:
-    """The most memory that a process and its descendants have had together, in `bytes`.
+    """The most memory that processes and their descendants have had together, in `bytes`.
 
     The proportional set size (PSS) counts a page once that several processes share. Pages of files, such as
     libraries, count once for all of these processes, also where other programs of the machine share them:
     the PSS alone would depend on what else runs.
     """
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, *pids: int) -> None:
         self.bytes = 0
-        self._root = psutil.Process(pid)
+        self._roots = [psutil.Process(pid) for pid in pids]
         self._samples = 0
         self._files: defaultdict[str, int] = defaultdict(int)
 
     def sample(self) -> None:
         """Read the present memory."""
         own = 0
-        with suppress(psutil.NoSuchProcess):
-            for process in (self._root, *self._root.children(recursive=True)):
-                with suppress(OSError):  # it has just exited
-                    own += _own_bytes(process.pid)
-                    if self._samples % _FILES_EVERY == 0:
-                        self._read_files(process.pid)
+        for root in self._roots:
+            with suppress(psutil.NoSuchProcess):
+                for process in (root, *root.children(recursive=True)):
+                    with suppress(OSError):  # it has just exited
+                        own += own_bytes(process.pid)
+                        if self._samples % _FILES_EVERY == 0:
+                            self._read_files(process.pid)
         self._samples += 1
         self.bytes = max(self.bytes, own + sum(self._files.values()))
 
@@ -52,7 +53,7 @@ class PeakMemory:
                 self._files[file] = max(self._files[file], resident)
 
 
-def _own_bytes(pid: int) -> int:
+def own_bytes(pid: int) -> int:
     """PSS of a process without pages of files."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     values = dict(line.split(":", 1) for line in lines)

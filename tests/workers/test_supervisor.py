@@ -785,7 +785,7 @@ def test_engine_and_its_descendants_yield_the_cpu_once_it_trains(context: Contex
     run = fake_run(engine, agent_steps=ENDLESS, grandchild=True)
     thread = _supervise(yielding, engine)
     _await_recorded(engine, run.id, 1)
-    assert thread.rss_bytes() > 2**20
+    assert thread.memory_bytes() > 2**20
     niceness = min(psutil.Process().nice() + 7, MAX_NICENESS)
     until(lambda: [process.nice() for process in engines_of(context.settings.runs_dir)] == [niceness] * 2)
     with writing(engine) as session:

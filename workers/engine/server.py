@@ -29,6 +29,7 @@ import torch
 
 import workers.engine.nn.kernels
 import workers.engine.training.loop  # noqa: F401  # all methods
+from workers.engine.processes.child import fork_fork_server
 
 MAX_REQUEST_BYTES = 1 << 16
 READY = b"ready"
@@ -40,6 +41,8 @@ _ENVIRONMENTS = (
     "gymnasium.envs.classic_control",
 )
 """The common ones. Others are loaded by the engines that play them, custom ones always."""
+_WITH_CHILDREN = ("train", "evaluate")
+"""Subcommands that start child processes by a fork server."""
 _ARGUMENTS_AT = 45
 """Index of the addresses of the command line in /proc/self/stat, counted after the process's name."""
 
@@ -114,6 +117,9 @@ def _become_engine(arguments: list[str], descriptors: Sequence[int], requests: s
     _show(sys.orig_argv)
     with requests:
         requests.send(str(os.getpid()).encode())
+    if arguments[0] in _WITH_CHILDREN:
+        with suppress(OSError):  # the first child has one started, or fails
+            fork_fork_server()
     return arguments
 
 

@@ -12,7 +12,7 @@ from backend.access.audit import repository
 from backend.access.audit.repository import Filter
 from backend.access.audit.schemas import AuditEntryOut
 from backend.db.engine import reading
-from backend.platform.text import as_cell
+from backend.drawing.cells import as_cell
 
 MAX_ENTRIES = 100_000
 """Maximum number of entries of a file."""

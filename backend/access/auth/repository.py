@@ -8,9 +8,10 @@ from sqlalchemy import Executable, bindparam, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from backend.db import LoginLimit, LoginLink, LoginSession, Token, User, keyset
+from backend.db import LoginLimit, LoginLink, LoginSession, Token, User, View, keyset
 from backend.db.base import new_id
 from backend.db.clock import database_now, utc_now
+from backend.db.view import MAX_VIEW_NAME
 from backend.platform.principals import Role
 
 # The statements of each request, built once: to build one takes a third as long as to execute it.
@@ -290,6 +291,25 @@ def lock_admins(session: Session) -> list[User]:
     """All admins, locked in a fixed order: of two concurrent changes, the second sees the first."""
     statement = select(User).where(User.role == Role.ADMIN).order_by(User.id)
     return list(session.scalars(statement.with_for_update().execution_options(populate_existing=True)))
+
+
+def pass_views(session: Session, user: User, heir: User) -> list[str]:
+    """Give a user's named views to another one, under other names where the heir has those; returns their
+    ids."""
+    rows = session.execute(select(View.project, View.name).where(View.owner_id == heir.id))
+    taken = {(project, name) for project, name in rows}
+    named = select(View).where(View.owner_id == user.id, View.name.is_not(None)).order_by(View.id)
+    views = session.scalars(named.with_for_update()).all()
+    for view in views:
+        name, n = view.name or "", 1
+        while (view.project, view.name) in taken:
+            end = f" ({user.name})" if n == 1 else f" ({user.name}, {n})"
+            view.name, n = name[: MAX_VIEW_NAME - len(end)] + end, n + 1
+        taken.add((view.project, view.name))
+        view.owner_id = heir.id
+        view.version += 1
+    session.flush()
+    return [view.id for view in views]
 
 
 def delete_user(session: Session, user: User) -> None:

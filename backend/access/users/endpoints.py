@@ -42,5 +42,5 @@ def change_user(
 
 @router.delete("/{user_id}", status_code=204)
 def delete_user(user_id: UserId, principal: Admin, session: WriteSession) -> None:
-    """Delete a user with their sessions and tokens; their runs stay."""
-    service.delete(session, user_id)
+    """Delete a user with their sessions and tokens. Their runs stay, and their views pass to an admin."""
+    service.delete(session, user_id, principal.id)

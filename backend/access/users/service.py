@@ -7,6 +7,7 @@ from backend.access.auth import service as auth
 from backend.access.auth.passwords import hash_password, require_uncommon
 from backend.access.users.schemas import UserChanges, UserRequest
 from backend.db import User
+from backend.db.changes import record_change
 from backend.platform.errors import Conflict, Invalid, NotFound
 from backend.specs.problems import FieldProblem, quoted
 
@@ -74,8 +75,13 @@ def _link(session: Session, user: User, issuer: str | None, subject: str | None)
     repository.set_identity(session, user, (issuer, subject))
 
 
-def delete(session: Session, user_id: str) -> None:
-    """Delete a user with their sessions and tokens.
+def delete(session: Session, user_id: str, by: str) -> None:
+    """Delete a user with their sessions and tokens. Their views pass to the admin who does it, or to another.
+
+    Args:
+        session: a writing session.
+        user_id: the user.
+        by: id of the admin.
 
     Raises:
         NotFound: there is no such user.
@@ -84,6 +90,9 @@ def delete(session: Session, user_id: str) -> None:
     admins = repository.lock_admins(session)
     user = _get(session, user_id)
     _keep_an_admin(user, admins)
+    heirs = sorted((admin for admin in admins if admin is not user), key=lambda admin: admin.id != by)
+    for view_id in repository.pass_views(session, user, heirs[0]):
+        record_change(session, "view", view_id)
     repository.delete_user(session, user)
 
 

@@ -1,11 +1,14 @@
 """Statistical comparison of groups of runs: confidence intervals and significance tests."""
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query, Response
+from sqlalchemy.orm import Session
 
 from backend.analysis.comparisons import run_groups, service
 from backend.analysis.comparisons.schemas import At, Comparison, GroupSort, RunGroupPage, Score
+from backend.analysis.comparisons.table_files import TableName, comparison_csv, comparison_latex
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
 from backend.http.pages import Cursor, Limit, Ulid
@@ -13,16 +16,38 @@ from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
 from backend.platform.text import Text
 from backend.runs.runs import listing
+from backend.specs.run_fields import ProjectName
 from backend.specs.states import RunState
 
 router = ResourceRouter(prefix="/comparisons", tags=["comparisons"])
 
+_TABLE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {media: {"schema": {"type": "string"}} for media in ("text/csv", "application/x-tex")},
+        "description": "A file with the table.",
+    }
+}
 
-@router.get("")
-def compare_runs(
-    principal: Viewer,
-    turn: ListTurn,
-    session: ReadSession,
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Which runs are compared, and how."""
+
+    run: list[str]
+    score: Score
+    at: At
+    threshold: float | None
+    protocol: str | None
+    baseline: str | None
+    pairs: Literal["baseline", "all"]
+
+    def compare(self, session: Session) -> Comparison:
+        """Compare them."""
+        given = (self.run, self.score, self.at, self.threshold, self.protocol, self.baseline)
+        return service.compare(session, *given, all_pairs=self.pairs == "all")
+
+
+async def _wanted(
     run: Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")],
     score: Annotated[
         Score,
@@ -61,10 +86,40 @@ def compare_runs(
             description="Compare each group with the baseline, or all pairs: p-values are corrected for it."
         ),
     ] = "baseline",
-) -> Comparison:
+) -> _Wanted:
+    return _Wanted(run, score, at, threshold, protocol, baseline, pairs)
+
+
+Wanted = Annotated[_Wanted, Depends(_wanted)]
+
+
+@router.get("")
+def compare_runs(principal: Viewer, turn: ListTurn, session: ReadSession, wanted: Wanted) -> Comparison:
     """Groups of runs compared: interquartile means, medians, times to a threshold, probabilities of
     improvement, and whether a difference is significant."""
-    return service.compare(session, run, score, at, threshold, protocol, baseline, all_pairs=pairs == "all")
+    return wanted.compare(session)
+
+
+@router.get("/table", response_model=None, responses=_TABLE)
+def export_comparison(
+    principal: Viewer,
+    turn: ListTurn,
+    session: ReadSession,
+    wanted: Wanted,
+    table: Annotated[
+        TableName,
+        Query(description="The scores of all groups, or how they differ from the baseline or each other."),
+    ] = "scores",
+    format: Annotated[
+        Literal["csv", "latex"], Query(description="`latex` needs the package booktabs.")
+    ] = "csv",
+) -> Response:
+    """A table of a comparison as a file."""
+    comparison = wanted.compare(session)
+    content = (comparison_csv if format == "csv" else comparison_latex)(comparison, table)
+    media_type, ending = ("text/csv", "csv") if format == "csv" else ("application/x-tex", "tex")
+    headers = {"Content-Disposition": f'attachment; filename="comparison-{table}.{ending}"'}
+    return Response(content, media_type=media_type, headers=headers)
 
 
 @router.get("/groups")
@@ -86,6 +141,9 @@ def list_run_groups(
         Literal["false", "true", "all"],
         Query(description="Only archived runs, only runs that are not archived (the default), or all."),
     ] = "false",
+    project: Annotated[
+        ProjectName | None, Query(description="Only runs that are filed under this project.")
+    ] = None,
     filter: Annotated[Text | None, Query(max_length=2_000, description="As for `GET /runs`.")] = None,
     sort: Annotated[
         GroupSort | None,
@@ -105,6 +163,7 @@ def list_run_groups(
         environments=[],
         tags=[],
         group=None,
+        project=project,
         archived={"false": False, "true": True, "all": None}[archived],
         search=None,
         filter_text=filter,

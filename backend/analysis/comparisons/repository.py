@@ -9,15 +9,15 @@ from backend.db import Run
 from backend.runs.runs.conditions import condition
 from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import Brief
+from backend.runs.runs.repository import BRIEF_COLUMNS
 
 _MAX_ALIKE = 2_000
-_COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
 
 
 def briefs(session: Session, node: Node) -> Sequence[Brief]:
     """Every run that matches the filter, latest first, with only the columns of a group, without its
     specification."""
-    query = select(*_COLUMNS).where(condition(node)).order_by(Run.id.desc())
+    query = select(*BRIEF_COLUMNS).where(condition(node)).order_by(Run.id.desc())
     return [Brief._make((*row, None)) for row in session.execute(query)]
 
 
@@ -31,6 +31,6 @@ def alike(session: Session, runs: Sequence[Run]) -> Sequence[Brief]:
         )
         for algorithm, environment, group in sorted(kinds, key=str)
     ]
-    query = select(*_COLUMNS).where(or_(*of_kind), Run.archived.is_(False), Run.demo.is_(False))
+    query = select(*BRIEF_COLUMNS).where(or_(*of_kind), Run.archived.is_(False), Run.demo.is_(False))
     rows = session.execute(query.order_by(Run.id.desc()).limit(_MAX_ALIKE))
     return [Brief._make((*row, None)) for row in rows]

@@ -20,14 +20,13 @@ from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import (
     Brief,
     compute_once,
-    group_names,
     is_early,
     json_number,
     keys_of,
-    significant_digits,
     surplus_runs,
     unbroken,
 )
+from backend.runs.runs.names import ViewNames, names_of_groups, value_texts
 from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
@@ -77,13 +76,16 @@ def page(
             raise BadCursor(cursor)
         start = latest.index(cursor) + 1
     shown = groups[start : start + limit]
-    names = _names(session, [runs[0] for _, runs in shown], by, setting, held)
+    # The pages stand below each other: all groups are named in one view.
+    view = _names(session, [runs[0] for _, runs in groups], by, setting, held)
     more = start + limit < len(groups)
     lineages = lineage_roots(session, (run for _, runs in shown for run in runs))
     return RunGroupPage(
         items=[
-            _group(session, key, name, runs, lineages) for (key, runs), name in zip(shown, names, strict=True)
+            _group(session, key, name, runs, lineages)
+            for (key, runs), name in zip(shown, view.names[start : start + limit], strict=True)
         ],
+        shared_name=view.shared,
         next_cursor=shown[-1][1][0].id if more and shown else None,
         total=len(groups),
     )
@@ -106,8 +108,8 @@ def _sorted(
         firsts = [held[runs[0].id] for _, runs in groups]
         values = [None if value is None else _by_value(value) for value in firsts]
     elif field == "name":
-        names = _names(session, [runs[0] for _, runs in groups], by, None, held)
-        values = [name.casefold() for name in names]
+        view = _names(session, [runs[0] for _, runs in groups], by, None, held)
+        values = [name.casefold() for name in view.names]
     elif field == "n":
         values = [len(runs) for _, runs in groups]
     else:
@@ -174,14 +176,6 @@ def _values_of(session: Session, runs: Sequence[Brief], setting: ConfigField) ->
     return compute_once(runs, setting.name, value_in, specs_of(session))
 
 
-def _shown(value: Any, digits: int) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def _by_value(value: Any) -> tuple[bool, bool, float, str]:
     """Sorts numbers, then text, then runs without a value."""
     number = float(value) if isinstance(value, int | float) else 0.0
@@ -194,19 +188,26 @@ def _names(
     by: str,
     setting: ConfigField | None,
     held: Mapping[str, Any],
-) -> list[str]:
+) -> ViewNames:
     """Names of groups, given one run of each."""
     if by == "seed":
-        return group_names(firsts, specs_of(session))
+        return names_of_groups(firsts, specs_of(session))
     if setting is not None:
-        values = [held[run.id] for run in firsts]
-        digits = significant_digits(values)
-        return [f"{setting.title}: {_shown(value, digits)}" for value in values]
+        texts = value_texts([held[run.id] for run in firsts])
+        return ViewNames("", [f"{setting.title}: {text}" for text in texts])
+    values = [getattr(run, by) for run in firsts]
     if by not in ("algorithm", "environment"):
-        return [f"{by.capitalize()}: {getattr(run, by) or 'none'}" for run in firsts]
+        return ViewNames("", [f"{by.capitalize()}: {value}" if value else f"No {by}" for value in values])
     known = ALGORITHMS if by == "algorithm" else ENVIRONMENTS
-    ids = [str(getattr(run, by)) for run in firsts]
-    return [known[group_id].title if group_id in known else group_id for group_id in ids]
+    titles = [known[value].title if value in known else value for value in values]
+    alike = Counter(titles)
+    return ViewNames(
+        "",
+        [
+            f"{title} ({value})" if alike[title] > 1 else title
+            for title, value in zip(titles, values, strict=True)
+        ],
+    )
 
 
 def _state(run: Brief) -> RunState:
@@ -238,6 +239,7 @@ def _group(
         n_scored=len(scores),
         n_broken_off=sum(_state(run) in BROKEN_OFF for run in runs if run.id not in surplus),
         score=EstimateOut.of(median(np.array(scores))) if scores else EstimateOut.point(None),
+        scores=[score for score in scores[:_SHOWN_RUNS] if score is not None],
         best_return=max(bests, default=None),
         agent_steps=sum(run.agent_steps for run in runs if run.step_unit == "agent_steps"),
         iterations=sum(run.agent_steps for run in runs if run.step_unit == "iterations"),

@@ -74,8 +74,8 @@ class GroupStatistics(Schema):
 
     id: str
     """Id of the group, as in `GET /series` and `GET /figures/seed_curve`."""
-    name: str = Field(examples=["PAAC on Pong"])
-    """Name of the group: what distinguishes its runs from those of the other groups."""
+    name: str = Field(examples=["lr 0.001 · nₑ 8"])
+    """Name of the group: what distinguishes its runs from those of the other groups of this answer."""
     algorithm: str = Field(examples=["paac"])
     """Algorithm of its runs: an id from `GET /algorithms`, or the name that scripts of external runs have
     chosen."""
@@ -183,6 +183,8 @@ class Comparison(Schema):
     first; empty if all pairs are compared."""
     protocols: list[str]
     """Protocols under which any of the runs has been evaluated; empty for training scores."""
+    shared_name: str = Field(examples=["PAAC · CartPole"])
+    """What the names of all groups have in common, which they leave out; empty for a single group."""
     groups: list[GroupStatistics]
     """One entry for each group of runs."""
     improvements: list[Improvement]
@@ -216,6 +218,8 @@ class RunGroup(Schema):
     after those whose runs have all finished."""
     score: EstimateOut
     """Median of the scores with its 95 % interval (from 5 scores on); null across environments."""
+    scores: list[float] = Field(examples=[[20.5, 21.0]])
+    """The scores of these runs, latest first, at most 100; empty across environments."""
     best_return: Number = Field(examples=[21.0])
     """Highest return of a training episode of its runs; null across environments."""
     agent_steps: int = Field(examples=[3_000_000])
@@ -229,6 +233,9 @@ class RunGroupPage(Page):
 
     items: list[RunGroup]
     """Groups of this page."""
+
+    shared_name: str = Field(examples=["PAAC · CartPole"])
+    """What the names of all groups have in common, which they leave out."""
 
     total: int = Field(examples=[128])
     """Number of groups, on all pages together."""

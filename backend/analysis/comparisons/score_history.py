@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from backend.analysis.metrics.chunks import Array, Columns
 from backend.db import Evaluation
+from backend.statistics.columns import Array, Columns
 from backend.statistics.means import trailing_means
 
 WINDOW_EPISODES = 100

@@ -28,22 +28,22 @@ from backend.analysis.comparisons.score_history import (
 )
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics import service as metrics_service
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.analysis.metrics.chunks import empty, joined
 from backend.analysis.metrics.repository import ChunkInfo
 from backend.db import Evaluation, Run
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.runs.evaluations import repository as evaluations
 from backend.runs.runs.groups import (
     Brief,
     evaluation_key,
     group_key,
-    group_names,
     keys_of,
     own_protocol,
     surplus_runs,
     training_key,
     unbroken,
 )
+from backend.runs.runs.names import names_of_groups
 from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import BROKEN_OFF, RunState
@@ -161,7 +161,7 @@ def compare(
     results = _Results(histories, scores, left_out, lengths)
 
     others = _others(session, members)
-    names = group_names([group_runs[0] for group_runs in members.values()])
+    view = names_of_groups([group_runs[0] for group_runs in members.values()])
     groups = [
         _group(
             key,
@@ -173,7 +173,7 @@ def compare(
             threshold,
             others[key],
         )
-        for (key, group_runs), name in zip(members.items(), names, strict=True)
+        for (key, group_runs), name in zip(members.items(), view.names, strict=True)
     ]
     environment_of = {key: measured.environments[group_runs[0].id] for key, group_runs in members.items()}
     baselines = {} if all_pairs else _baselines(groups, environment_of, baseline)
@@ -193,6 +193,7 @@ def compare(
             for environment, own in ends.items()
         ],
         baselines=[*baselines.values()],
+        shared_name=view.shared,
         protocols=measured.every_protocol,
         groups=groups,
         improvements=_improvements(groups, environment_of, baselines, lengths),

@@ -1,33 +1,32 @@
 """Figures for Plotly, or as files: whole, or what of them a client lacks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Depends, Query, Request, Response
-from sqlalchemy.orm import Session
 
 from backend.analysis.figures import service
-from backend.analysis.figures.curve import Band
-from backend.analysis.figures.diagnostics import BY_ID
-from backend.analysis.figures.episode_trace import TRACE_PANELS, TracePanel
-from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, file_response
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import COLOUR_NAMES, N_STYLES, SYMBOLS, Theme, WantedStyles, all_colours
+from backend.analysis.figures.scatter import Score, draw_scatter
 from backend.analysis.figures.schemas import FiguresOut, Palette, PanelOut, Panels
-from backend.analysis.figures.service import FigureName, FigureOptions, FigureRequest
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.grouping import Spread
+from backend.analysis.figures.service import FigureName, FigureRequest
 from backend.analysis.metrics.parameters import DrawnSpread, SmoothedAxes
+from backend.drawing.catalogue import EPISODE_RETURN
+from backend.drawing.curve import Band
+from backend.drawing.diagnostics import BY_ID
+from backend.drawing.figure import FigureOptions
+from backend.drawing.palette import COLOUR_NAMES, IN_ORDER, N_STYLES, SYMBOLS, WantedStyles, all_colours
 from backend.http.access import Viewer
-from backend.http.dependencies import Artifacts, ReadSession
+from backend.http.dependencies import ReadSession
+from backend.http.figures import FORMATS, FormOptions, Options, RequestedForm, figure_response, file_response
 from backend.http.pages import Ulid
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import conditional_response
 from backend.platform.errors import Invalid
 from backend.platform.text import Text
-from backend.replays.branches.outcomes import Returns
 from backend.specs.problems import quoted
+from backend.statistics.grouping import Spread
 
 router = ResourceRouter(prefix="/figures", tags=["figures"])
 
@@ -35,23 +34,6 @@ router = ResourceRouter(prefix="/figures", tags=["figures"])
 DEFAULT_SPREAD = Spread.chosen(None, "se")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]
-MaxPoints = Annotated[int, Query(ge=1, le=10_000, description="Maximum number of points per series.")]
-
-
-async def _options(
-    theme: Annotated[Theme, Query(description="Colours for light or for dark pages.")] = "light",
-    width: Annotated[int | None, Query(ge=200, le=4000, description="Width in CSS pixels, if known.")] = None,
-    embedded: Annotated[
-        bool, Query(description="For a panel of a page, which has a heading and a tooltip of its own.")
-    ] = False,
-) -> FigureOptions:
-    return FigureOptions(theme=theme, width_px=width, in_panel=embedded)
-
-
-async def _options_of_form(
-    form: RequestedForm, options: Annotated[FigureOptions, Depends(_options)]
-) -> FigureOptions:
-    return FigureOptions() if form.is_for_paper else options
 
 
 @dataclass(frozen=True)
@@ -117,16 +99,76 @@ OneEnvironment = Annotated[
         "shows a panel for each environment."
     ),
 ]
-Options = Annotated[FigureOptions, Depends(_options)]
-FormOptions = Annotated[FigureOptions, Depends(_options_of_form)]
 Styles = Annotated[WantedStyles, Depends(_styles)]
 Had = Annotated[_Had, Depends(_had)]
 Sources = Annotated[list[Text], Query(max_length=100, description="As for `GET /series`.")]
 
 
+@dataclass(frozen=True)
+class _Query:
+    """What all figures of runs are requested with."""
+
+    run: Runs
+    axes: SmoothedAxes
+    styles: Styles
+    had: Had
+    environment: OneEnvironment = None
+
+    def figures(
+        self,
+        names: Sequence[FigureName],
+        options: FigureOptions,
+        sources: Sequence[str] = (),
+        spread: Spread = DEFAULT_SPREAD,
+        band: Band = "auto",
+    ) -> FigureRequest:
+        """The request of these figures."""
+        return FigureRequest(
+            self.run,
+            names,
+            sources,
+            self.axes,
+            spread,
+            options,
+            self.had.since,
+            self.had.with_layout,
+            self.styles,
+            band,
+            self.environment,
+        )
+
+
+@dataclass(frozen=True)
+class _Export:
+    """The form in which one figure is answered."""
+
+    request: Request
+    session: ReadSession
+    options: FormOptions
+    form: RequestedForm
+
+    def answer(self, wanted: FigureRequest, file_name: str) -> Response:
+        """The only figure of a request."""
+        if self.form.format != "json" and wanted.since:
+            raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
+        drawn = service.draw(self.session, wanted)
+        [figure] = drawn.figures
+        if self.form.format != "json":
+            shown = self.form.arranged(figure)
+            about = service.caption_of(self.session, wanted, shown) if self.form.has_caption else None
+            return file_response(figure, self.form, file_name, about)
+        [document] = drawn.documents()
+        if drawn.updated:
+            return _json(document)
+        return conditional_response(self.request, orjson.dumps(document))
+
+
+Wanted = Annotated[_Query, Depends()]
+Export = Annotated[_Export, Depends()]
+
+
 @router.get("", response_model=FiguresOut)
 def read_figures(
-    run: Runs,
     figure: Annotated[
         list[Text],
         Query(
@@ -137,21 +179,17 @@ def read_figures(
     ],
     principal: Viewer,
     session: ReadSession,
-    axes: SmoothedAxes,
+    query: Wanted,
     spread: DrawnSpread,
     options: Options,
-    styles: Styles,
-    had: Had,
     source: Sources = [],  # noqa: B006
     band: AroundRuns = "auto",
-    environment: OneEnvironment = None,
 ) -> Response:
     """Several figures of the same runs, for a page that shows them."""
     names = [FigureName.parse(name) for name in figure]
-    request = FigureRequest(
-        run, names, source, axes, spread, options, had.since, had.with_layout, styles, band, environment
+    return _json(
+        {"items": service.draw(session, query.figures(names, options, source, spread, band)).documents()}
     )
-    return _json({"items": service.draw(session, request).documents()})
 
 
 @router.get("/palette")
@@ -166,85 +204,39 @@ def palette(principal: Viewer) -> Palette:
 
 
 @router.get("/learning_curve", response_model=None, responses=FORMATS)
-def learning_curve(
-    request: Request,
-    run: Runs,
-    principal: Viewer,
-    session: ReadSession,
-    axes: SmoothedAxes,
-    options: FormOptions,
-    form: RequestedForm,
-    styles: Styles,
-    had: Had,
-    band: AroundRuns = "auto",
-    environment: OneEnvironment = None,
-) -> Response:
+def learning_curve(principal: Viewer, query: Wanted, export: Export, band: AroundRuns = "auto") -> Response:
     """Returns over training, with evaluations, published scores, checkpoints, restarts, setting changes and
     notes."""
     name = FigureName("learning_curve", EPISODE_RETURN)
-    wanted = FigureRequest(
-        run, [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout, styles, band, environment
-    )
-    return _answer_drawn(request, session, wanted, form, "learning_curve")
+    return export.answer(query.figures([name], export.options, band=band), "learning_curve")
 
 
 @router.get("/curve", response_model=None, responses=FORMATS)
 def curve(
-    request: Request,
-    run: Runs,
     metric: Metric,
     principal: Viewer,
-    session: ReadSession,
-    axes: SmoothedAxes,
-    options: FormOptions,
-    form: RequestedForm,
-    styles: Styles,
-    had: Had,
+    query: Wanted,
+    export: Export,
     source: Sources = [],  # noqa: B006
     band: AroundRuns = "auto",
-    environment: OneEnvironment = None,
 ) -> Response:
     """Any metric over training."""
     name = FigureName("curve", metric)
-    wanted = FigureRequest(
-        run,
-        [name],
-        source,
-        axes,
-        DEFAULT_SPREAD,
-        options,
-        had.since,
-        had.with_layout,
-        styles,
-        band,
-        environment,
-    )
-    return _answer_drawn(request, session, wanted, form, "curve")
+    return export.answer(query.figures([name], export.options, source, band=band), "curve")
 
 
 @router.get("/seed_curve", response_model=None, responses=FORMATS)
 def seed_curve(
-    request: Request,
-    run: Runs,
     principal: Viewer,
-    session: ReadSession,
-    axes: SmoothedAxes,
+    query: Wanted,
+    export: Export,
     spread: DrawnSpread,
-    options: FormOptions,
-    form: RequestedForm,
-    styles: Styles,
-    had: Had,
     metric: Metric = EPISODE_RETURN,
     source: Sources = [],  # noqa: B006
-    environment: OneEnvironment = None,
 ) -> Response:
     """Runs that differ in their seed alone as one curve with mean and band."""
     name = FigureName("seed_curve", metric)
-    had_of = (had.since, had.with_layout)
-    wanted = FigureRequest(
-        run, [name], source, axes, spread, options, *had_of, styles, environment=environment
-    )
-    return _answer_drawn(request, session, wanted, form, "seed_curve")
+    return export.answer(query.figures([name], export.options, source, spread), "seed_curve")
 
 
 @router.get("/scatter", response_model=None, responses=FORMATS)
@@ -258,7 +250,7 @@ def scatter(
     form: RequestedForm,
     styles: Styles,
     y: Annotated[
-        service.Score, Query(description="The score: of the last 100 training episodes, or the best return.")
+        Score, Query(description="The score: of the last 100 training episodes, or the best return.")
     ] = "score",
     group_by: Annotated[
         Literal["seed"] | None,
@@ -266,8 +258,8 @@ def scatter(
     ] = None,
 ) -> Response:
     """A score of runs against one of their settings."""
-    figure = service.draw_scatter(session, run, x, y, options, styles, grouped=group_by == "seed")
-    return _answer(request, figure, form, "scatter")
+    figure = draw_scatter(session, run, x, y, options, styles, grouped=group_by == "seed")
+    return figure_response(request, figure, form, "scatter")
 
 
 @router.get("/diagnostics")
@@ -283,105 +275,18 @@ def list_diagnostics(
 
 @router.get("/diagnostic", response_model=None, responses=FORMATS)
 def diagnostic(
-    request: Request,
     run: Annotated[Ulid, Query(description="Run id.")],
     panel: Annotated[Text, Query(description="An id from `GET /figures/diagnostics`.")],
     principal: Viewer,
-    session: ReadSession,
     axes: SmoothedAxes,
-    options: FormOptions,
-    form: RequestedForm,
     had: Had,
+    export: Export,
 ) -> Response:
     """One panel of a run's diagnostics."""
     if panel not in BY_ID:
         raise Invalid.field("panel", f"unknown panel {quoted(panel)}; use one of {', '.join(BY_ID)}")
     name = FigureName("diagnostic", panel)
-    wanted = FigureRequest([run], [name], [], axes, DEFAULT_SPREAD, options, had.since, had.with_layout)
-    return _answer_drawn(request, session, wanted, form, panel)
-
-
-@router.get("/episode_trace", response_model=None, responses=FORMATS)
-def episode_trace(
-    request: Request,
-    episode: Annotated[Ulid, Query(description="Episode id.")],
-    principal: Viewer,
-    session: ReadSession,
-    artifacts: Artifacts,
-    options: FormOptions,
-    form: RequestedForm,
-    panel: Annotated[
-        list[TracePanel],
-        Query(
-            min_length=1,
-            max_length=len(get_args(TracePanel)),
-            description="Panels, top to bottom: rewards, V with the discounted return (max Q of agents that "
-            "learn Q), V minus the discounted return, and the policy (Q, or continuous actions). Those "
-            "without anything to draw are left out.",
-        ),
-    ] = list(TRACE_PANELS),  # noqa: B006 - FastAPI copies it
-    points: MaxPoints = 1000,
-) -> Response:
-    """Reward, value and policy over a recorded episode, whose agent steps count from 1."""
-    figure = service.draw_episode_trace(session, artifacts, episode, panel, points, options)
-    return _answer(request, figure, form, "episode_trace")
-
-
-@router.get("/recording", response_model=None, responses=FORMATS)
-def recording_rewards(
-    request: Request,
-    recording: Annotated[Ulid, Query(description="Recording id.")],
-    principal: Viewer,
-    session: ReadSession,
-    options: FormOptions,
-    form: RequestedForm,
-    points: MaxPoints = 1000,
-) -> Response:
-    """Reward over a game that people have played, whose agent steps count from 1."""
-    figure = service.draw_recording(session, recording, points, options)
-    return _answer(request, figure, form, "recording")
-
-
-@router.get("/branch", response_model=None, responses=FORMATS)
-def branch_fan(
-    request: Request,
-    branch: Annotated[Ulid, Query(description="Branch id.")],
-    principal: Viewer,
-    session: ReadSession,
-    artifacts: Artifacts,
-    options: FormOptions,
-    form: RequestedForm,
-    returns: Annotated[
-        Returns,
-        Query(
-            description="`discounted`: of the rewards that the agent learns from, which V predicts. `true`: "
-            "of true rewards, undiscounted."
-        ),
-    ] = "discounted",
-) -> Response:
-    """The continuations of a branch that has been played, beside the episode itself and the agent's V."""
-    figure = service.draw_branch(session, artifacts, branch, returns, options)
-    return _answer(request, figure, form, "branch")
-
-
-def _answer_drawn(
-    request: Request, session: Session, wanted: FigureRequest, form: FigureForm, name: str
-) -> Response:
-    if form.format != "json" and wanted.since:
-        raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
-    drawn = service.draw(session, wanted)
-    [figure] = drawn.figures
-    if form.format != "json":
-        about = service.caption_of(session, wanted, figure) if form.has_caption else None
-        return file_response(figure, form, name, about)
-    [document] = drawn.documents()
-    return _json(document) if drawn.updated else conditional_response(request, orjson.dumps(document))
-
-
-def _answer(request: Request, figure: Figure, form: FigureForm, name: str) -> Response:
-    if form.format != "json":
-        return file_response(figure, form, name)
-    return conditional_response(request, orjson.dumps(figure.document()))
+    return export.answer(_Query([run], axes, IN_ORDER, had).figures([name], export.options), panel)
 
 
 def _json(document: dict[str, Any]) -> Response:

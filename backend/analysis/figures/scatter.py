@@ -1,58 +1,25 @@
 """A score of runs against one of their settings."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
+from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import Theme, colours, distinct_styles, look
-from backend.analysis.figures.theme import faint, layout, muted, plain_text, tick_text
+from backend.analysis.figures.styles import run_styles, styles_by_group
+from backend.analysis.metrics import service as metrics
 from backend.db import Run
+from backend.drawing.figure import Figure, FigureOptions
+from backend.drawing.palette import IN_ORDER, WantedStyles
+from backend.drawing.scatter import Dot, scatter_figure
 from backend.platform.errors import Invalid
-from backend.runs.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve
-from backend.runs.runs.groups import configs_of
+from backend.runs.runs import listing
+from backend.runs.runs.fields import ConfigField, MetricField, RunField, UnknownField, resolve, setting_title
+from backend.runs.runs.groups import configs_of, is_early, subject_key
+from backend.runs.runs.names import names_of_runs, names_of_subjects, subject
 from backend.specs.problems import quoted
-from backend.statistics.estimates import median
 
-LOG_RATIO = 20
-"""From this ratio of the largest to the smallest value on, the axis of settings is logarithmic."""
-_MAX_TICKS = 12
-_TICK_SHARE = 0.14
-"""Least distance of two ticks of a log axis, as a share of it."""
-
-
-Standing = Literal["", "best", "eliminated"]
-
-
-@dataclass(frozen=True)
-class ConfigurationDots:
-    """The scores of a sweep's configuration."""
-
-    name: str
-    x: float | str
-    scores: Sequence[float]
-    """One per seed."""
-    seeds: Sequence[int]
-    iqm: float
-    """Interquartile mean of the scores."""
-    standing: Standing = ""
-
-
-@dataclass(frozen=True)
-class Dot:
-    """One run."""
-
-    run: str
-    name: str
-    x: float | str
-    y: float
-    subject: str = ""
-    """Equal for runs of an algorithm whose scores can be compared."""
-    subject_name: str = ""
+Score = Literal["score", "best_return"]
+SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "best_return": "Best return"}
 
 
 def setting_field(name: str) -> RunField | ConfigField:
@@ -80,179 +47,57 @@ def setting_value(run: Run, field: RunField | ConfigField) -> Any:
     return value
 
 
-def scatter_figure(
-    dots: Sequence[Dot],
+def draw_scatter(
+    session: Session,
+    run_ids: Sequence[str],
+    setting: str,
+    score: Score,
+    options: FigureOptions,
+    styles: WantedStyles = IN_ORDER,
     *,
-    x: str,
-    y: str,
-    title: str,
-    styles: Mapping[str, int] | None = None,
-    theme: Theme = "light",
-    width_px: int | None = None,
+    grouped: bool = False,
 ) -> Figure:
-    """Each run as a dot in its style, and the median of the runs of a subject with equal settings as a dash.
+    """A score of some runs against one of their settings, each run in its style or, grouped, in its group's.
 
-    Args:
-        dots: the runs that have both values. Settings that are not all numbers are drawn as categories.
-        x: title of the axis of settings.
-        y: title of the axis of scores.
-        title: title of the figure.
-        styles: style of each run; default: in the order of `dots`.
-        theme: light or dark.
-        width_px: width for which the title is wrapped; None if unknown.
+    Raises:
+        NotFound: there is no such run.
+        Invalid: there is no such setting.
     """
-    figure = Figure(layout(title, theme, width_px))
-    numeric = all(isinstance(dot.x, int | float) for dot in dots)
-    ordered = sorted(
-        dots, key=lambda dot: ("", float(dot.x), dot.subject) if numeric else (str(dot.x), 0.0, dot.subject)
-    )
-    given = distinct_styles(dot.run for dot in dots) if styles is None else styles
-    looks = [look(given[dot.run], theme) for dot in ordered]
-    several_subjects = len({dot.subject for dot in dots}) > 1
-    figure.layout |= _axes([dot.x for dot in ordered], x, y, log=None)
-    figure.add_scatter(
-        x=[dot.x for dot in ordered],
-        y=[dot.y for dot in ordered],
-        mode="markers",
-        marker={
-            "color": [look.colour for look in looks],
-            "symbol": [look.symbol or "circle" for look in looks],
-            "size": 9,
-            "opacity": 0.8,
-        },
-        text=[plain_text(dot.name) for dot in ordered],
-        name="run",
-        showlegend=False,
-        hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
-    )
-    same = [list(alike) for _, alike in groupby(ordered, lambda dot: (dot.x, dot.subject))]
-    several = [alike for alike in same if len(alike) > 1]
-    if several:
-        figure.add_scatter(
-            x=[alike[0].x for alike in several],
-            y=[median(np.array([dot.y for dot in alike])).value for alike in several],
-            text=[
-                f"median of {len(alike)} runs"
-                + (f", {plain_text(alike[0].subject_name)}" if several_subjects else "")
-                for alike in several
-            ],
-            mode="markers",
-            marker=_dash(muted(theme)),
-            name="median",
-            showlegend=True,
-            hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
+    runs_by_id = metrics.find_runs(session, run_ids)
+    field = setting_field(setting)
+    listing.check_known(session, "x", field)
+    shown = [
+        (run, value, subject_key(run))
+        for run in runs_by_id.values()
+        if (value := setting_value(run, field)) is not None and getattr(run, score) is not None
+        if field.name.rpartition(".")[2] not in run.departures and not (score == "score" and is_early(run))
+    ]
+    n_changed = sum(field.name.rpartition(".")[2] in run.departures for run in runs_by_id.values())
+    examples = {key: run for run, _, key in shown}
+    panels = dict(zip(examples, names_of_subjects(list(examples.values())), strict=True))
+    names = dict(zip(runs_by_id, names_of_runs(list(runs_by_id.values())).names, strict=True))
+    dots = [
+        Dot(
+            run.id,
+            names[run.id],
+            # Plotly places no dot at a truth value.
+            value if isinstance(value, int | float) and not isinstance(value, bool) else str(value),
+            getattr(run, score),
+            key,
+            panels[key],
         )
-    return figure
-
-
-def configurations_figure(
-    configurations: Sequence[ConfigurationDots],
-    *,
-    x: str,
-    y: str,
-    title: str,
-    log: bool | None = None,
-    theme: Theme = "light",
-) -> Figure:
-    """Each seed of a sweep as a dot by its configuration's standing, and each configuration's interquartile
-    mean as a dash.
-
-    Args:
-        configurations: the configurations with a score.
-        x: title of the axis of settings.
-        y: title of the axis of scores.
-        title: title of the figure.
-        log: whether the axis of settings is logarithmic; None: as suits the values.
-        theme: light or dark.
-    """
-    figure = Figure(layout(title, theme, None))
-    figure.layout |= _axes([configuration.x for configuration in configurations], x, y, log=log)
-    accent, grey = colours(theme)[0], muted(theme)
-    looks: dict[Standing, tuple[str, dict[str, Any]]] = {
-        "": ("score of a seed", {"color": faint(accent, 0.25), "line": {"color": accent, "width": 1}}),
-        "best": ("highest interquartile mean", {"color": accent, "line": {"color": accent, "width": 1}}),
-        "eliminated": ("eliminated configuration", {"symbol": "circle-open", "color": grey}),
-    }
-    for standing, (name, marker) in looks.items():
-        dots = [
-            (configuration, score, seed)
-            for configuration in configurations
-            if configuration.standing == standing
-            for score, seed in zip(configuration.scores, configuration.seeds, strict=True)
-        ]
-        if dots:
-            figure.add_scatter(
-                x=[configuration.x for configuration, _, _ in dots],
-                y=[score for _, score, _ in dots],
-                text=[f"{plain_text(configuration.name)}, seed {seed}" for configuration, _, seed in dots],
-                mode="markers",
-                marker=marker | {"size": 8},
-                name=name,
-                hovertemplate="%{text}<br>%{x}: score %{y:.5~g}<extra></extra>",
-            )
-    figure.add_scatter(
-        x=[configuration.x for configuration in configurations],
-        y=[configuration.iqm for configuration in configurations],
-        text=[plain_text(configuration.name) for configuration in configurations],
-        mode="markers",
-        marker=_dash(grey),
-        name="interquartile mean",
-        hovertemplate="%{text}<br>%{x}: interquartile mean %{y:.5~g}<extra></extra>",
+        for run, value, key in shown
+    ]
+    x = setting_title(setting)
+    title = f"{SCORES[score]} by {x}, {subject(runs_by_id.values())}"
+    if n_changed:
+        title += f"; {n_changed} left out that changed it during training"
+    return scatter_figure(
+        dots,
+        x=x,
+        y=SCORES[score],
+        title=title,
+        styles=styles_by_group(runs_by_id, styles) if grouped else run_styles(runs_by_id, styles),
+        theme=options.theme,
+        width_px=options.width_px,
     )
-    figure.layout["showlegend"] = True
-    return figure
-
-
-def _dash(colour: str) -> dict[str, Any]:
-    return {"symbol": "line-ew-open", "size": 26, "color": colour, "line": {"width": 2}}
-
-
-def _axes(values: Sequence[float | str], x: str, y: str, *, log: bool | None) -> dict[str, Any]:
-    return {
-        "hovermode": "closest",
-        "xaxis": {"title": {"text": plain_text(x)}, **_axis(values, log=log)},
-        "yaxis": {"title": {"text": y}, "exponentformat": "SI"},
-    }
-
-
-def _axis(values: Sequence[float | str], *, log: bool | None) -> dict[str, Any]:
-    if not values or not all(isinstance(value, int | float) for value in values):
-        return {"type": "category"}
-    numbers = [float(value) for value in values]
-    low, high = min(numbers), max(numbers)
-    ticks = sorted(set(numbers))
-    is_log = low > 0 and (high >= LOG_RATIO * low if log is None else log)
-    if is_log:
-        ticks = log_ticks(ticks)
-    elif len(ticks) > _MAX_TICKS:
-        return {"type": "linear"}
-    shown = {"tickvals": ticks, "ticktext": [tick_text(tick) for tick in ticks]}
-    return {"type": "log" if is_log else "linear", **shown}
-
-
-def log_ticks(tried: Sequence[float]) -> list[float]:
-    """Ticks of a log axis: the values that were tried, if they are few, and where there is room 1, 2 and 5
-    times powers of ten.
-
-    Args:
-        tried: above 0, ascending, at least one.
-    """
-    low, high = math.log10(tried[0]), math.log10(tried[-1])
-    room = _TICK_SHARE * (high - low) or 1.0
-    ticks: list[float] = []
-
-    def add(values: Iterable[float]) -> None:
-        for value in values:
-            at = math.log10(value)
-            if all(abs(at - math.log10(tick)) >= room for tick in ticks):
-                ticks.append(value)
-
-    if len(tried) <= _MAX_TICKS:
-        ticks += tried
-    else:
-        ticks += [tried[0], tried[-1]]
-    decades = range(math.floor(low), math.ceil(high) + 1)
-    for factor in (1, 2, 5):  # powers of ten first
-        rounds = [float(f"{factor}e{decade}") for decade in decades]
-        add(value for value in rounds if low <= math.log10(value) <= high)
-    return sorted(set(ticks))

@@ -1,71 +1,49 @@
 """Figures of stored data."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.comparisons import service as comparisons
+from backend.analysis.comparisons.captions import results_in_words
 from backend.analysis.figures import repository
-from backend.analysis.figures.branch import FanLine, PersonLine, branch_figure
-from backend.analysis.figures.curve import MANY, Band, CurveLine, add_lines, curve_figure
-from backend.analysis.figures.diagnostics import (
+from backend.analysis.figures.levels import evaluated, levels
+from backend.analysis.figures.marks import places_of, restarts, setting_changes, step_notes
+from backend.analysis.figures.styles import run_styles
+from backend.analysis.metrics import service as metrics
+from backend.analysis.metrics.axes import MAX_X, Axes, with_scales
+from backend.analysis.metrics.charts import SeriesBuckets, curves
+from backend.analysis.metrics.run_axes import locator
+from backend.analysis.metrics.seed_groups import group_curve
+from backend.db import Run, Series
+from backend.drawing.catalogue import EPISODE_RETURN, X_AXES, describe
+from backend.drawing.curve import MANY, Band, CurveLine, add_lines, curve_figure
+from backend.drawing.diagnostics import (
     BY_ID,
     add_panel_lines,
     available_panels,
     diagnostic_figure,
 )
-from backend.analysis.figures.episode_trace import TracePanel, discount, episode_trace_figure
-from backend.analysis.figures.export_caption import caption
-from backend.analysis.figures.figure import Figure, Label
-from backend.analysis.figures.learning_curve import Evaluated, Level, add_levels, learning_curve_figure
-from backend.analysis.figures.marks import Mark, XOf, places_of, restarts, setting_changes, step_notes
-from backend.analysis.figures.palette import IN_ORDER, Theme, WantedStyles, distinct_styles
-from backend.analysis.figures.scatter import Dot, scatter_figure, setting_field, setting_value
-from backend.analysis.figures.seed_curve import SeedGroup, add_groups, seed_curve_figure, seeds_label
-from backend.analysis.figures.theme import in_panel, plain_text
-from backend.analysis.metrics import service as metrics
-from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.analysis.metrics.charts import MAX_X, Axes, SeriesBuckets, curves, with_scales
-from backend.analysis.metrics.chunks import Columns
-from backend.analysis.metrics.grouping import Spread
-from backend.analysis.metrics.run_axes import locator
-from backend.analysis.metrics.seed_groups import group_curve
-from backend.db import Checkpoint, Evaluation, Run, Series
-from backend.db.checked_json import DAMAGED
-from backend.platform.artifacts import ArtifactStore
-from backend.platform.errors import Conflict, Gone, Invalid
-from backend.replays.branches import service as branches
-from backend.replays.branches.outcomes import Floats, Returns, discounted_rewards
-from backend.replays.episodes import service as episodes
-from backend.replays.recordings import service as recordings
+from backend.drawing.export_caption import caption
+from backend.drawing.figure import Figure, FigureOptions, Label
+from backend.drawing.learning_curve import add_levels, learning_curve_figure
+from backend.drawing.marks import Mark
+from backend.drawing.palette import IN_ORDER, WantedStyles
+from backend.drawing.seed_curve import SeedGroup, add_groups, seed_curve_figure
+from backend.drawing.theme import in_panel, plain_text
+from backend.platform.errors import Invalid
 from backend.runs.evaluations import repository as evaluations
-from backend.runs.runs import listing
-from backend.runs.runs import service as runs
-from backend.runs.runs.fields import setting_title
 from backend.runs.runs.groups import (
     group_key,
-    is_early,
-    is_measured_as_published,
-    names_and_differences,
-    own_protocol,
-    published_scores,
-    subject,
-    subject_key,
-    subject_names,
 )
-from backend.specs.branches import EpisodeOutcome, Outcome
-from backend.specs.environments import ENVIRONMENTS
+from backend.runs.runs.names import names_of_groups, names_of_runs, subject
 from backend.specs.metrics import Panel
-from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
-
-Score = Literal["score", "best_return"]
-SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "best_return": "Best return"}
-
+from backend.statistics.columns import Columns
+from backend.statistics.grouping import Spread
 
 _VALUES = (
     "mean", "min", "max", "last", "smoothed", "window_mean", "window_low", "window_high",
@@ -115,16 +93,6 @@ class FigureName:
             return cls("diagnostic", of)
         forms = "learning_curve, curve:METRIC, seed_curve:METRIC or diagnostic:PANEL"
         raise Invalid.field("figure", f"unknown figure {quoted(text)}; use {forms}")
-
-
-@dataclass(frozen=True)
-class FigureOptions:
-    """How figures are shown."""
-
-    theme: Theme = "light"
-    width_px: int | None = None
-    in_panel: bool = False
-    """For a panel of a page, which has a heading and a tooltip of its own."""
 
 
 @dataclass(frozen=True)
@@ -191,8 +159,10 @@ def caption_of(session: Session, request: FigureRequest, figure: Figure) -> str:
         for id_, run in metrics.find_runs(session, request.runs).items()
         if request.environment in (None, run.environment)
     ]
-    comparison = comparisons.compare(session, shown, "training", "common", None) if is_tested else None
-    return caption(figure, comparison)
+    if not is_tested:
+        return caption(figure)
+    comparison = comparisons.compare(session, shown, "training", "common", None)
+    return caption(figure, results_in_words(comparison))
 
 
 class _Drawing:
@@ -212,6 +182,8 @@ class _Drawing:
         if self._has_gaps and request.with_layout and not request.options.in_panel:
             self.since = None  # the layout counts what is not finite
         self._styles = run_styles(self.found, request.styles)
+        self._names = dict(zip(self.found, names_of_runs(list(self.found.values())).names, strict=True))
+        """By id, what the runs are called in this view."""
         self._has_layout = request.with_layout or self.since is None
 
     def draw(self) -> list[Figure]:
@@ -322,9 +294,9 @@ class _Drawing:
     def _add_levels(self, figure: Figure, run_ids: Collection[str], protocol: str | None = None) -> None:
         """Published scores that can be compared with the runs; only those of a protocol, if it is given."""
         shown = {id_: run for id_, run in self._drawn.items() if id_ in run_ids}
-        levels = _levels(self._session, shown, evaluations.finished(self._session, list(shown)))
+        comparable = levels(self._session, shown, evaluations.finished(self._session, list(shown)))
         best = max((run.best_return for run in shown.values() if run.best_return is not None), default=None)
-        of_protocol = [level for level in levels if protocol in (None, level.protocol)]
+        of_protocol = [level for level in comparable if protocol in (None, level.protocol)]
         add_levels(figure, of_protocol, best, self._request.options.theme)
 
     def _returns_title(self, name: FigureName, series: Sequence[Series]) -> str | None:
@@ -354,14 +326,14 @@ class _Drawing:
         x_of = locator(session, run_ids, axes.x)
         places = places_of(saved, runs_by_id, x_of)
         names = {
-            run.id: f"{plain_text(run.name)}: " if len(runs_by_id) > 1 else "" for run in runs_by_id.values()
+            id_: f"{plain_text(name)}: " if len(runs_by_id) > 1 else "" for id_, name in self._names.items()
         }
         bests = [run.best_return for run in runs_by_id.values() if run.best_return is not None]
         return learning_curve_figure(
             lines,
             runs=list(runs_by_id),
-            evaluations=_evaluated(done, saved, runs_by_id, x_of),
-            levels=_levels(self._session, runs_by_id, done),
+            evaluations=evaluated(done, saved, self._names, x_of),
+            levels=levels(self._session, runs_by_id, done),
             best=max(bests, default=None),
             checkpoints=[
                 Mark(
@@ -421,7 +393,7 @@ class _Drawing:
         firsts: dict[str, Run] = {}
         for run in runs_by_id.values():
             firsts.setdefault(group_key(run), run)
-        labels = dict(zip(firsts, names_and_differences(list(firsts.values())), strict=True))
+        names = dict(zip(firsts, names_of_groups(list(firsts.values())).names, strict=True))
         groups = []
         for members in metrics.seed_groups(self._session, series, runs_by_id):
             key, source = group_key(runs_by_id[members[0].run_id]), members[0].source
@@ -429,7 +401,7 @@ class _Drawing:
             groups.append(
                 SeedGroup(
                     id=key,
-                    label=seeds_label(*labels[key], source, len(members)),
+                    label=Label(names[key], source, len(members)),
                     runs=[row.run_id for row in members],
                     metric=members[0].metric,
                     source=source,
@@ -468,7 +440,7 @@ class _Drawing:
 
     def _label(self, name: FigureName, series: Series, *, has_sources: bool) -> Label:
         if len(self.found) > 1:
-            return Label(self.found[series.run_id].name, detail=series.source)
+            return Label(self._names[series.run_id], series.source)
         # The title names the run; the legend distinguishes training from evaluations.
         if name.kind == "learning_curve":
             return Label("training")
@@ -486,217 +458,9 @@ def diagnostic_panels(session: Session, run_id: str) -> list[Panel]:
     return available_panels({series.metric for series in metrics.series_of(session, run_id)})
 
 
-def run_styles(run_ids: Iterable[str], wanted: WantedStyles) -> dict[str, int]:
-    """A style for each run of a view, in the order of the runs."""
-    ordered = list(run_ids)
-    return distinct_styles(ordered, dict(zip(ordered, wanted.of_runs, strict=False)))
-
-
-def styles_by_group(runs_by_id: Mapping[str, Run], wanted: WantedStyles) -> dict[str, int]:
-    """For each run of a view the style of its group, as `seed_curve` gives it."""
-    groups = {id_: group_key(run) for id_, run in runs_by_id.items()}
-    styles = distinct_styles(groups.values(), wanted.of_groups)
-    return {id_: styles[group] for id_, group in groups.items()}
-
-
 def _by_number(series: Series) -> list[int]:
     """Sorts `actor 10` after `actor 9`, and keeps the order of the metrics."""
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
-
-
-def draw_scatter(
-    session: Session,
-    run_ids: Sequence[str],
-    setting: str,
-    score: Score,
-    options: FigureOptions,
-    styles: WantedStyles = IN_ORDER,
-    *,
-    grouped: bool = False,
-) -> Figure:
-    """A score of some runs against one of their settings, each run in its style or, grouped, in its group's.
-
-    Raises:
-        NotFound: there is no such run.
-        Invalid: there is no such setting.
-    """
-    runs_by_id = metrics.find_runs(session, run_ids)
-    field = setting_field(setting)
-    listing.check_known(session, "x", field)
-    shown = [
-        (run, value, subject_key(run))
-        for run in runs_by_id.values()
-        if (value := setting_value(run, field)) is not None and getattr(run, score) is not None
-        if field.name.rpartition(".")[2] not in run.departures and not (score == "score" and is_early(run))
-    ]
-    n_changed = sum(field.name.rpartition(".")[2] in run.departures for run in runs_by_id.values())
-    examples = {key: run for run, _, key in shown}
-    names = dict(zip(examples, subject_names(list(examples.values())), strict=True))
-    dots = [
-        Dot(
-            run.id,
-            run.name,
-            # Plotly places no dot at a truth value.
-            value if isinstance(value, int | float) and not isinstance(value, bool) else str(value),
-            getattr(run, score),
-            key,
-            names[key],
-        )
-        for run, value, key in shown
-    ]
-    x = setting_title(setting)
-    title = f"{SCORES[score]} by {x}, {subject(runs_by_id.values())}"
-    if n_changed:
-        title += f"; {n_changed} left out that changed it during training"
-    return scatter_figure(
-        dots,
-        x=x,
-        y=SCORES[score],
-        title=title,
-        styles=styles_by_group(runs_by_id, styles) if grouped else run_styles(runs_by_id, styles),
-        theme=options.theme,
-        width_px=options.width_px,
-    )
-
-
-def draw_episode_trace(
-    session: Session,
-    store: ArtifactStore,
-    episode_id: str,
-    panels: Sequence[TracePanel],
-    max_points: int,
-    options: FigureOptions,
-) -> Figure:
-    """One recorded episode step by step.
-
-    Raises:
-        NotFound: there is no such episode, or its replay does not exist.
-    """
-    episode = episodes.get(session, episode_id)
-    run = runs.get(session, episode.run_id)
-    trace = episodes.read_trace(session, store, episode)
-    rewards, lives = np.array(trace.rewards, "f8"), np.array(trace.lives)
-    is_per_life = run.spec["environment_config"].get("life_loss_terminal", False)
-    config = run.spec["config"]
-    gamma, clip = config.get("gamma"), config.get("reward_clip") or None
-    bootstrap = trace.values[-1] if trace.truncated and trace.values else None
-    of_lives = lives if is_per_life else None
-    returns = None if gamma is None else discount(rewards, gamma, clip, of_lives, bootstrap)
-    title = (
-        f"Episode at {episode.agent_steps:,} agent steps, return {episode.episode_return:g}, {subject([run])}"
-    )
-    notes = [] if gamma is None else [f"discount {gamma:g}"]
-    if gamma is not None and clip is not None:
-        notes.append(f"rewards clipped to ±{clip:g} in the discounted return")
-    if gamma is not None and is_per_life:
-        notes.append("returns up to the next lost life")
-    if gamma is not None and bootstrap is not None:
-        notes.append("ended by a limit: the last V stands for what follows")
-    return episode_trace_figure(
-        rewards,
-        np.array(trace.values, "f8"),
-        np.array(trace.policies, "f8").reshape(len(rewards), -1) if trace.policies else np.empty((0, 0)),
-        trace.action_names,
-        panels=panels,
-        numbers=np.array(trace.actions, "f8")
-        if trace.actions and isinstance(trace.actions[0], list)
-        else None,
-        returns=returns,
-        lives=lives,
-        action_values=trace.action_values,
-        title=title,
-        notes=notes if {"value", "value_error"}.intersection(panels) else (),
-        max_points=max_points,
-        theme=options.theme,
-        width_px=options.width_px,
-    )
-
-
-def draw_recording(session: Session, recording_id: str, max_points: int, options: FigureOptions) -> Figure:
-    """The rewards of a game that people have played.
-
-    Raises:
-        NotFound: there is no such recording.
-        Conflict: it has no decision yet.
-        Gone: it is damaged.
-    """
-    recording = recordings.get(session, recording_id)
-    parts = recordings.read_parts(session, recording)
-    rewards = np.array([reward for part in parts for reward in part.rewards], "f8")
-    if not len(rewards):
-        raise Conflict("the game has no decision yet: there is nothing to draw")
-    environment = ENVIRONMENTS.get(recording.environment)
-    where = recording.environment if environment is None else environment.title
-    players = recordings.in_words(session, recording, recordings.turns(parts))
-    return episode_trace_figure(
-        rewards,
-        np.empty(0),
-        np.empty((0, 0)),
-        [],
-        panels=["reward"],
-        lives=np.array([lives for part in parts for lives in part.lives]),
-        title=f"Game of {where} by {players}, score {recording.episode_return:g}",
-        max_points=max_points,
-        theme=options.theme,
-        width_px=options.width_px,
-    )
-
-
-def draw_branch(
-    session: Session, store: ArtifactStore, branch_id: str, returns: Returns, options: FigureOptions
-) -> Figure:
-    """The fan of a branch.
-
-    Raises:
-        NotFound: there is no such branch, or the replay of its episode does not exist.
-        Conflict: it has not been played.
-        Gone: its row is damaged.
-    """
-    branch = branches.get(session, branch_id)
-    if not branch.episode_outcome:
-        raise Gone(f"branch {branch_id} cannot be drawn: {DAMAGED}")
-    if branch.outcome is None:
-        raise Conflict("the branch has not been played: there is nothing to draw yet")
-    outcome = Outcome.model_validate(branch.outcome)
-    own = EpisodeOutcome.model_validate(branch.episode_outcome)
-    episode = episodes.get(session, branch.episode_id)
-    run = runs.get(session, branch.run_id)
-    trace = episodes.read_trace(session, store, episode)
-    is_discounted = returns == "discounted"
-
-    def line(rewards: Floats, n_valued: int, last_value: float | None) -> FanLine:
-        if is_discounted:
-            rewards = discounted_rewards(rewards[:n_valued], branch.gamma, branch.reward_clip)
-        so_far = np.concatenate([[0.0], np.cumsum(rewards, dtype="f8")])
-        bootstrap = last_value if is_discounted else None
-        rest = 0.0 if bootstrap is None else branch.gamma**n_valued * bootstrap
-        return FanLine(so_far, float(so_far[-1]) + rest, bootstrap is not None)
-
-    lines = [
-        line(rewards, played.n_valued, played.last_value)
-        for rewards, played in zip(branches.rewards_of(session, branch), outcome.continuations, strict=True)
-    ]
-    people = [
-        PersonLine(game.who, line(game.rewards, game.n_valued, None).returns, game.finished)
-        for game in branches.human_continuations(session, branch)
-    ]
-    first = branch.first_action
-    name = f"Q of {trace.action_names[first]}" if branch.action_values and first is not None else None
-    policy = f"{branch.n_continuations} continuations by the checkpoint at "
-    policy += f"{branch.checkpoint_agent_steps:,} agent steps"
-    forced = "" if first is None else f" · first action {trace.action_names[first]}"
-    return branch_figure(
-        lines,
-        line(np.array(trace.rewards[branch.decision :], "f8"), own.n_valued, own.last_value),
-        people,
-        value=outcome.value if is_discounted else None,
-        value_name=name or ("max Q" if branch.action_values else "V"),
-        y="Discounted return so far" if is_discounted else "Return so far",
-        title=f"Branch at decision {branch.decision + 1:,} of an episode, {subject([run])}",
-        subtitle=f"{policy} · at most {branch.horizon:,} decisions{forced}",
-        theme=options.theme,
-        width_px=options.width_px,
-    )
 
 
 def _in_unit(columns: Columns, metric: str) -> Columns:
@@ -710,58 +474,3 @@ def _in_unit(columns: Columns, metric: str) -> Columns:
 def _counted(x: str, chosen: Sequence[Series]) -> str:
     """What an axis counts: in place of agent steps perhaps iterations or seconds, for external runs."""
     return metrics.axis_unit({row.step_unit for row in chosen}, x) if x == "agent_steps" else x
-
-
-def _levels(session: Session, runs_by_id: Mapping[str, Run], done: Sequence[Evaluation]) -> list[Level]:
-    protocols = {
-        run_id: {evaluation.protocol for evaluation in done if evaluation.run_id == run_id}
-        for run_id in runs_by_id
-    }
-    with_protocols = [(run, protocols[run_id]) for run_id, run in runs_by_id.items()]
-    comparable = published_scores(with_protocols)
-    levels = [Level(score.label, score.score, score.protocol) for score in comparable]
-    return levels + _human_here(session, with_protocols)
-
-
-def _human_here(session: Session, runs_used: Sequence[tuple[Run, Collection[str]]]) -> list[Level]:
-    """The human reference of this installation, beside runs with the settings of a person's games."""
-    names = {run.environment for run, _ in runs_used}
-    environment = ENVIRONMENTS.get(names.pop()) if len(names) == 1 else None
-    if environment is None:
-        return []
-    for run, used in runs_used:
-        protocols: Collection[str | None] = used or {own_protocol(run)}
-        if not all(name and is_measured_as_published(run, environment, name) for name in protocols):
-            return []
-    mean = recordings.human_references(session, environment.id).get(environment.id)
-    if mean is None:
-        return []
-    seen = seen_by_people(environment)
-    aid = "" if seen is None else f", with {seen}"
-    return [Level(f"human here, {mean.n_games} games{aid}", mean.mean_return, HUMAN_PLAY)]
-
-
-def _evaluated(
-    done: Sequence[Evaluation], saved: Sequence[Checkpoint], runs_by_id: Mapping[str, Run], x_of: XOf
-) -> list[Evaluated]:
-    at = {(checkpoint.run_id, checkpoint.file): checkpoint for checkpoint in saved}
-    points = []
-    for evaluation in done:
-        checkpoint = at.get((evaluation.run_id, evaluation.checkpoint))
-        if checkpoint is not None and checkpoint.agent_steps < evaluation.agent_steps:
-            continue  # of the best parameters, again, at the end: no score of the last ones
-        x = x_of(evaluation)
-        if x is None:  # an evaluation has no episode count; its checkpoint has one
-            x = None if checkpoint is None else x_of(checkpoint)
-        if x is not None and evaluation.mean_return is not None and np.isfinite(evaluation.mean_return):
-            points.append(
-                Evaluated(
-                    run=evaluation.run_id,
-                    name=runs_by_id[evaluation.run_id].name,
-                    protocol=evaluation.protocol,
-                    x=x,
-                    mean_return=evaluation.mean_return,
-                    n_episodes=len(evaluation.returns),
-                )
-            )
-    return points

@@ -7,15 +7,16 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.catalogue import MIB, describe
-from backend.analysis.metrics.charts import Axes, SeriesBuckets, curves
-from backend.analysis.metrics.rollups import NOT_FINITE
+from backend.analysis.metrics.axes import Axes
+from backend.analysis.metrics.charts import SeriesBuckets, curves
 from backend.analysis.metrics.run_axes import conversions, convert, locator
 from backend.analysis.metrics.schemas import Changes, CheckpointBefore, MetricChange, X
 from backend.db import Series
+from backend.drawing.catalogue import MIB, describe
 from backend.runs.checkpoints import service as checkpoints
 from backend.specs.run_fields import EXTERNAL
 from backend.statistics.changes import change as robust_change
+from backend.statistics.columns import NOT_FINITE
 
 MAX_SHOWN = 12
 """Metrics of an answer: those that changed most."""

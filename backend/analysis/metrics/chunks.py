@@ -17,16 +17,11 @@ to read two columns, Arrow's IPC format more bytes still (`python -m benchmarks.
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from backend.specs.events import PointsEvent
-
-Array = npt.NDArray[Any]
-Columns = dict[str, Array]
-"""Arrays of equal length by name."""
+from backend.statistics.columns import Array, Columns
 
 CHUNK_ROWS = 4096
 """Rows of a closed chunk of points."""

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Response
 
 from backend.analysis.metrics import changes, repository, run_fields, service
-from backend.analysis.metrics.catalogue import describe
 from backend.analysis.metrics.parameters import ChosenSpread, RequestedAxes
 from backend.analysis.metrics.schemas import (
     MEDIA_TYPES,
@@ -20,6 +19,7 @@ from backend.analysis.metrics.schemas import (
     SeriesInfos,
     X,
 )
+from backend.drawing.catalogue import describe
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, ReadSession
 from backend.http.pages import RunId, Ulid

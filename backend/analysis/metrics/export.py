@@ -14,11 +14,12 @@ import pyarrow.parquet
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.chunks import Columns, n_rows
+from backend.analysis.metrics.chunks import n_rows
 from backend.analysis.metrics.export_common import PROVENANCE, Pipe, Provenance
 from backend.analysis.metrics.repository import ALL, Selected
 from backend.db import Series
-from backend.platform.text import FORMULA
+from backend.drawing.cells import FORMULA
+from backend.statistics.columns import Columns
 
 SCHEMA = pa.schema(
     [

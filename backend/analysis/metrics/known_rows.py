@@ -9,12 +9,12 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.chunks import Array, Columns, decode
+from backend.analysis.metrics.chunks import decode
 from backend.analysis.metrics.repository import ChunkInfo
-from backend.analysis.metrics.rollups import bucket_rows
 from backend.db import Series
 from backend.db.engine import caches_of
 from backend.platform.caching import CacheKind
+from backend.statistics.columns import Array, Columns, bucket_rows
 
 _NEARBY_BUCKETS = 4
 """Buckets that are read first; x usually changes within them."""

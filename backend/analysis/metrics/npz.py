@@ -13,8 +13,9 @@ import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.chunks import Columns, joined, n_rows
+from backend.analysis.metrics.chunks import joined, n_rows
 from backend.analysis.metrics.export_common import Pipe
+from backend.statistics.columns import Columns
 
 POINT = np.dtype(
     [

@@ -10,12 +10,13 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 from starlette.datastructures import QueryParams
 
-from backend.analysis.metrics.charts import LARGE_BUCKETS, MAX_X, Axes
-from backend.analysis.metrics.grouping import Centre, Interval, Spread
+from backend.analysis.metrics.axes import MAX_X, Axes
+from backend.analysis.metrics.charts import LARGE_BUCKETS
 from backend.analysis.metrics.schemas import X
 from backend.analysis.metrics.smoothing import MAX_WEIGHT, Smoothing
 from backend.http.dependencies import get_state, principal_of
 from backend.platform.errors import Invalid
+from backend.statistics.grouping import Centre, Interval, Spread
 
 DEFAULT_WEIGHT = 0.9
 """Of a moving average over points of figures."""
@@ -153,7 +154,10 @@ def _spread(default: Interval) -> Callable[..., Awaitable[Spread]]:
         ] = None,
         seeds: Annotated[bool, Query(description="Also each run, in figures as a thin line.")] = False,
     ) -> Spread:
-        return Spread.chosen(centre, interval, seeds=seeds)
+        try:
+            return Spread.chosen(centre, interval, seeds=seeds)
+        except ValueError as error:
+            raise Invalid.field("interval", str(error)) from None
 
     return chosen
 

@@ -17,8 +17,6 @@ from backend.analysis.metrics import rollups
 from backend.analysis.metrics.chunks import (
     CHUNK_ROWS,
     POINT_DTYPES,
-    Array,
-    Columns,
     by_series,
     decode,
     encode,
@@ -30,6 +28,7 @@ from backend.analysis.metrics.rollups import Summary, summarise
 from backend.db import Run, Series, SeriesChunk
 from backend.db.series import NEW_SERIES
 from backend.specs.events import PointsEvent
+from backend.statistics.columns import Array, Columns
 
 T = TypeVar("T")
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.metrics.chunks import Array
 from backend.db import Run
 from backend.runs.checkpoints import repository as checkpoints
 from backend.runs.checkpoints.repository import CheckpointCounters
 from backend.runs.runs.repository import TrainingStart, training_starts
+from backend.statistics.columns import Array
 
 STORED_FOR = {"updates": "agent_steps", "clock_time_s": "wall_time_s"}
 """The stored column from which each of these axes is computed."""

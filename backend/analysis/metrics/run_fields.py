@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.catalogue import describe
 from backend.analysis.metrics.schemas import FieldOut, FieldsOut, MetricSummaries, MetricSummary
+from backend.drawing.catalogue import describe
 from backend.runs.runs.conditions import external_settings, labels
 from backend.runs.runs.fields import RUN_FIELDS, STATISTICS, MetricField, config_fields, field_of_metric
 

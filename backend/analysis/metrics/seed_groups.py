@@ -11,14 +11,15 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.charts import Axes
-from backend.analysis.metrics.chunks import Array, Columns, empty, joined
-from backend.analysis.metrics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
+from backend.analysis.metrics.axes import Axes
+from backend.analysis.metrics.chunks import empty, joined
 from backend.analysis.metrics.known_rows import PointReader
-from backend.analysis.metrics.rollups import NOT_FINITE, not_finite
+from backend.analysis.metrics.rollups import not_finite
 from backend.analysis.metrics.run_axes import conversions, convert, runs_with_changed_x
 from backend.analysis.metrics.smoothing import average_over_x, average_row_windows, smooth_rows
 from backend.db import Series
+from backend.statistics.columns import NOT_FINITE, Array, Columns
+from backend.statistics.grouping import Spread, draws_seeds, grid_step, lacks_value, on_grid, summary
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class GroupGrid:
     is_partial: bool
     """Whether the centre is anywhere, before `first_bucket` too, that of fewer than all runs."""
     not_finite: Sequence[int]
-    """Numbers of all values that are not finite, by kind as `rollups.NOT_FINITE`."""
+    """Numbers of all values that are not finite, by kind as `columns.NOT_FINITE`."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import npz, repository, tensorboard_files
-from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, Axes, SeriesBuckets, curves, with_scales
-from backend.analysis.metrics.chunks import Array
+from backend.analysis.metrics.axes import Axes, with_scales
+from backend.analysis.metrics.charts import LARGE_BUCKETS, WINDOW, SeriesBuckets, curves
 from backend.analysis.metrics.export_common import ExportedRun
-from backend.analysis.metrics.grouping import Spread, interval_name
 from backend.analysis.metrics.schemas import Format
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Run, Series
@@ -29,6 +28,8 @@ from backend.runs.runs.groups import group_key, surplus_runs
 from backend.specs.extras import installed
 from backend.specs.run import in_declared_order
 from backend.specs.run_fields import EXTERNAL
+from backend.statistics.columns import Array
+from backend.statistics.grouping import Spread, interval_name
 from callboard.known_tags import EPISODE_RETURN, StepUnit, return_candidates
 
 MAX_BUCKETS = 250_000

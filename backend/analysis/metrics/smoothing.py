@@ -18,8 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from backend.analysis.metrics.chunks import Array
-from backend.analysis.metrics.rollups import last_rows
+from backend.statistics.columns import Array, last_rows
 
 Smoothing = Literal["points", "ema", "window"]
 """`points`: an exponential moving average whose weights fall with each point; `ema`: one whose weights

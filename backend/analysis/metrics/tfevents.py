@@ -12,7 +12,7 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
-from backend.analysis.metrics.chunks import Array
+from backend.statistics.columns import Array
 
 Bytes = npt.NDArray[np.uint8]
 

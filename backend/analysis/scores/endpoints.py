@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Path, Query, Request, Response
 
-from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
-from backend.analysis.figures.palette import Theme
 from backend.analysis.scores import service
 from backend.analysis.scores.schemas import FigureId, Scores, ScoresFigure
+from backend.drawing.palette import Theme
 from backend.http.access import Viewer
 from backend.http.dependencies import ReadSession
+from backend.http.figures import FORMATS, RequestedForm, file_response
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
 from backend.http.transfer import JsonDocument

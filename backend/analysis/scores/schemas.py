@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from backend.analysis.figures.schemas import FigureOut
+from backend.drawing.schemas import FigureOut
 from backend.platform.schemas import Id, Number
 from backend.specs.fields import Schema
 

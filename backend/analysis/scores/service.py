@@ -1,19 +1,23 @@
 """The best scores of finished runs beside published ones, by environment and algorithm."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import Theme
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.profiles import gaps_figure, profile_figure
 from backend.analysis.scores import repository
-from backend.analysis.scores.repository import LastScore
+from backend.analysis.scores.candidates import Candidate, best_candidates
+from backend.analysis.scores.cells import (
+    _REFERENCES,
+    normalise_runs,
+    our_cell,
+    persons_cell,
+    published_cell,
+    reference_of,
+    sources_of,
+)
 from backend.analysis.scores.schemas import (
     FigureId,
     ScoreCell,
@@ -24,30 +28,21 @@ from backend.analysis.scores.schemas import (
     Scores,
 )
 from backend.db.engine import caches_of
+from backend.drawing.figure import Figure
+from backend.drawing.palette import Theme
+from backend.drawing.panels import Frame
+from backend.drawing.profiles import gaps_figure, profile_figure
 from backend.platform.caching import CacheKind
 from backend.platform.errors import Invalid
 from backend.replays.recordings.service import PersonsMean, human_references
 from backend.runs.catalogue import service as catalogue
 from backend.runs.catalogue.schemas import EnvironmentOut
-from backend.runs.runs.groups import (
-    Brief,
-    Specs,
-    compute_once,
-    is_specified_as_published,
-    keys_of,
-    surplus_runs,
-)
-from backend.runs.runs.repository import lineage_roots, specs_of
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.environments import ENVIRONMENTS, Environment
-from backend.specs.play import HUMAN_PLAY, seen_by_people
 from backend.specs.problems import quoted
 from backend.specs.protocols import PROTOCOLS, protocol_title, starts_protocol
 from backend.statistics.across import across_environments
 from backend.statistics.cells import Cell, Reduction
-from backend.statistics.members import EvaluationScore, MemberRun
 from backend.statistics.profiles import TARGET, profiles
-from backend.statistics.reducers import Last, Reference, normalise
 
 PUBLISHED = "published:"
 """Beginning of the ids of published columns."""
@@ -61,7 +56,6 @@ RULE = (
 KEPT_TABLES = 16
 """Maximum number of tables kept for a database, of the latest requests; each has a megabyte or so."""
 
-_REFERENCES = ("random", "human")
 _DEFAULT_PROTOCOL = "noop_starts"
 
 
@@ -150,9 +144,9 @@ def build_table(
         for name, environment in environments.items()
     }
     references = {
-        name: _reference(environment, protocols[name]) for name, environment in environments.items()
+        name: reference_of(environment, protocols[name]) for name, environment in environments.items()
     }
-    best = _best(session, scored, protocols, min_seeds)
+    best = best_candidates(session, scored, protocols, min_seeds)
     heads = _columns(environments, protocols, best, people, columns)
     shown = [head for head in heads if head.shown]
 
@@ -160,11 +154,11 @@ def build_table(
         name = environment.id
         if head.source == "ours":
             candidate = best.get((name, head.id))
-            return None if candidate is None else _our_cell(candidate, references[name])
+            return None if candidate is None else our_cell(candidate, references[name])
         if head.source == "people":
-            return None if name not in people else _persons_cell(people[name])
+            return None if name not in people else persons_cell(people[name])
         label = head.id.removeprefix(PUBLISHED)
-        return _published_cell(environment, label, protocols[name], references[name])
+        return published_cell(environment, label, protocols[name], references[name])
 
     rows = [
         ScoreRow(
@@ -172,14 +166,14 @@ def build_table(
             title=environment.title,
             family=environment.family,
             protocol=protocols[name],
-            references=_sources(environment, protocols[name]) if references[name] is not None else "",
+            references=sources_of(environment, protocols[name]) if references[name] is not None else "",
             cells=[cell(head, environment) for head in shown],
             runnable=_runnable(environment, protocols[name]),
         )
         for name, environment in environments.items()
     ]
     normalised_runs = {
-        (head.id, name): _normalise_runs(candidate, reference)
+        (head.id, name): normalise_runs(candidate, reference)
         for name, reference in references.items()
         for head in shown
         if head.source == "ours" and protocols[name] == chosen and reference is not None
@@ -254,179 +248,6 @@ def draw(table: ScoreTable, figure: FigureId, *, theme: Theme, width_px: int | N
     )
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A configuration with a score in an environment."""
-
-    cell: Cell
-    runs: Sequence[LastScore]
-    """Its counted runs, the latest first."""
-    comparable: bool
-    n_broken_off: int = 0
-    """Number of its runs that failed, were lost or were stopped."""
-    n_configurations: int = 1
-
-
-def _best(
-    session: Session, scored: Sequence[LastScore], protocols: Mapping[str, str], min_seeds: int
-) -> dict[tuple[str, str], _Candidate]:
-    """The configuration with the highest mean, by environment and algorithm; one that was observed as
-    published scores were comes before any other."""
-    used = [score for score in scored if protocols.get(score.run.environment) == score.protocol]
-    briefs = [score.run for score in used]
-    specs = specs_of(session)
-    lineages, ids = lineage_roots(session, briefs), {run.id for run in briefs}
-    surplus = surplus_runs(briefs, lineages, ids, partial(keys_of, specs=specs))
-    keys = keys_of(briefs, specs)
-    broken = repository.broken_off(session)
-    broken_keys = keys_of(broken, specs)
-    n_broken_off = Counter((run.environment, run.algorithm, broken_keys[run.id]) for run in broken)
-    members: dict[tuple[str, str, str], list[LastScore]] = defaultdict(list)
-    for score in used:
-        if score.run.id not in surplus:
-            members[score.run.environment, score.run.algorithm, keys[score.run.id]].append(score)
-    counted = {place: scores for place, scores in members.items() if len(scores) >= min_seeds}
-    comparable = _comparable([scores[0] for scores in counted.values()], specs)
-    candidates: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for (environment, algorithm, key), scores in counted.items():
-        is_comparable = comparable[scores[0].run.id]
-        candidates[environment, algorithm].append(
-            _Candidate(
-                _reduce(algorithm, environment, scores),
-                scores[::-1],
-                is_comparable,
-                n_broken_off[environment, algorithm, key],
-            )
-        )
-    best = {}
-    for place, several in candidates.items():
-        first = max(
-            several,
-            key=lambda candidate: (
-                candidate.comparable,
-                not candidate.n_broken_off,
-                candidate.cell.value or 0.0,
-                candidate.cell.n,
-            ),
-        )
-        alike = sum(candidate.comparable == first.comparable for candidate in several)
-        best[place] = replace(first, n_configurations=alike)
-    return best
-
-
-def _reduce(algorithm: str, environment: str, scores: Sequence[LastScore]) -> Cell:
-    """The mean of the last evaluations, by the rule that studies use."""
-    runs = [
-        MemberRun(
-            arm=algorithm,
-            environment=environment,
-            draw=number,
-            evaluations=(
-                EvaluationScore(score.agent_steps, score.wall_time_s, score.score, score.n_episodes),
-            ),
-        )
-        for number, score in enumerate(scores)
-    ]
-    [cell] = Last("evaluations").reduce(runs).cells
-    return cell
-
-
-def _comparable(scored: Sequence[LastScore], specs: Specs) -> dict[str, bool]:
-    """Whether each score can be compared with published ones, by the id of its run."""
-    runs: dict[tuple[str, str], list[Brief]] = defaultdict(list)
-    for score in scored:
-        runs[score.run.environment, score.protocol].append(score.run)
-    comparable: dict[str, bool] = {}
-    for (name, protocol), alike in runs.items():
-        if (environment := ENVIRONMENTS.get(name)) is None:
-            comparable |= dict.fromkeys((run.id for run in alike), True)
-            continue
-
-        def compute(run: Brief, at: Environment = environment, under: str = protocol) -> bool:
-            return is_specified_as_published(run.spec, at, under)
-
-        comparable |= compute_once(alike, f"as published under {protocol}", compute, specs)
-    return comparable
-
-
-def _our_cell(candidate: _Candidate, reference: Reference | None) -> ScoreCell:
-    cell, runs = candidate.cell, candidate.runs
-    steps = [score.agent_steps for score in runs]
-    levels = reference if candidate.comparable else None
-    return ScoreCell(
-        value=cell.value,
-        low=cell.low,
-        high=cell.high,
-        normalised=_normalise(cell.value, levels),
-        normalised_low=_normalise(cell.low, levels),
-        normalised_high=_normalise(cell.high, levels),
-        comparable=candidate.comparable,
-        rule=cell.caption.partition(";")[0]
-        + (f"; {candidate.n_broken_off} more broke off" if candidate.n_broken_off else ""),
-        runs=[score.run.id for score in runs],
-        n_configurations=candidate.n_configurations,
-        n_episodes=min(score.n_episodes for score in runs),
-        min_agent_steps=min(steps),
-        max_agent_steps=max(steps),
-        wall_time_s=sum(score.wall_time_s for score in runs) / len(runs),
-    )
-
-
-def _published_cell(
-    environment: EnvironmentOut, label: str, protocol: str, reference: Reference | None
-) -> ScoreCell | None:
-    for score in environment.published:
-        if (score.label, score.protocol) == (label, protocol):
-            return ScoreCell(
-                value=score.score,
-                low=None,
-                high=None,
-                normalised=_normalise(score.score, reference),
-                normalised_low=None,
-                normalised_high=None,
-                comparable=True,
-                rule=score.source,
-                runs=[],
-                n_configurations=0,
-                n_episodes=None,
-                min_agent_steps=None,
-                max_agent_steps=None,
-                wall_time_s=None,
-            )
-    return None
-
-
-def _persons_cell(mean: PersonsMean) -> ScoreCell:
-    seen = seen_by_people(ENVIRONMENTS[mean.environment])
-    aid = "" if seen is None else f". People see {seen}, agents do not"
-    return ScoreCell(
-        value=mean.mean_return,
-        low=None,
-        high=None,
-        normalised=None,
-        normalised_low=None,
-        normalised_high=None,
-        comparable=False,
-        rule=f"Mean of {mean.player} over {mean.n_games} games here, under the protocol {HUMAN_PLAY}: the "
-        f"human reference of this installation, since no human score has been published{aid}",
-        runs=[],
-        n_configurations=0,
-        n_episodes=mean.n_games,
-        min_agent_steps=None,
-        max_agent_steps=None,
-        wall_time_s=None,
-    )
-
-
-def _normalise_runs(candidate: _Candidate, reference: Reference) -> list[float]:
-    values = [normalise(score.score, reference) for score in candidate.runs]
-    return [value for value in values if value is not None]
-
-
-def _normalise(score: float | None, reference: Reference | None) -> float | None:
-    return None if reference is None else normalise(score, reference)
-
-
 def _most_used(counts: Counter[str]) -> str:
     """The protocol with the most scored runs; not a start set, which is of one game."""
     return max(
@@ -442,23 +263,6 @@ def _protocol_of(environment: EnvironmentOut, chosen: str) -> str:
     return chosen if chosen in known else environment.evaluation_protocol
 
 
-def _reference(environment: EnvironmentOut, protocol: str) -> Reference | None:
-    """The scores of a random agent and of a person under this protocol, if the person's is higher."""
-    levels = {score.label: score.score for score in environment.published if score.protocol == protocol}
-    if not all(label in levels for label in _REFERENCES) or levels["human"] <= levels["random"]:
-        return None
-    return Reference(levels["random"], levels["human"])
-
-
-def _sources(environment: EnvironmentOut, protocol: str) -> str:
-    sources = dict.fromkeys(
-        score.source
-        for score in environment.published
-        if score.protocol == protocol and score.label in _REFERENCES
-    )
-    return "; ".join(sources)
-
-
 def _runnable(environment: EnvironmentOut, protocol: str) -> list[str]:
     if protocol not in environment.evaluation_protocols:
         return []
@@ -472,7 +276,7 @@ def _runnable(environment: EnvironmentOut, protocol: str) -> list[str]:
 def _columns(
     environments: Mapping[str, EnvironmentOut],
     protocols: Mapping[str, str],
-    best: Mapping[tuple[str, str], _Candidate],
+    best: Mapping[tuple[str, str], Candidate],
     people: Mapping[str, PersonsMean],
     wanted: Sequence[str],
 ) -> list[ScoreColumn]:

@@ -1,4 +1,4 @@
-"""The papers whose experiments can be repeated, each in a module of its own."""
+"""The papers whose experiments can be repeated, each in a module or a package of its own."""
 
 from importlib import import_module
 from pkgutil import iter_modules

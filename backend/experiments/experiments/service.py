@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import Experiment, ExperimentCell
+from backend.db.alert import AlertKind, record_signal
 from backend.db.base import new_id
 from backend.db.changes import record_change
 from backend.db.clock import database_now
@@ -431,6 +432,9 @@ def _retry_cells(session: Session, experiment: Experiment) -> tuple[int, int]:
 
 def _set_state(session: Session, experiment: Experiment, state: ExperimentState, reason: str) -> None:
     """End a locked experiment, or let it run again."""
+    if state == "finished":
+        kind: AlertKind = "sweep_done" if experiment.kind == "sweep" else "study_done"
+        record_signal(session, kind, experiment.id, text=reason)
     experiment.state = state
     experiment.state_reason = reason
     experiment.ended_at = None if state == "running" else database_now(session)

@@ -6,8 +6,8 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
 from backend.db.engine import caches_of
+from backend.drawing.catalogue import EPISODE_RETURN
 from backend.platform.caching import CacheKind
 from backend.statistics.members import History, Points, training_history
 

@@ -6,8 +6,8 @@ from typing import Generic, Literal, TypeVar, get_args
 
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.panels import Frame
+from backend.drawing.figure import Figure
+from backend.drawing.panels import Frame
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.tables import Table
 from backend.experiments.specs.study import FigureKind, Rule, StudyFigure, StudySpec

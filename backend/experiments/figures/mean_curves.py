@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.metrics.charts import Axes
-from backend.analysis.metrics.chunks import Array, Columns
-from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.seed_groups import group_curve
 from backend.db import Series
 from backend.db.engine import caches_of
 from backend.platform.caching import CacheKind
+from backend.statistics.columns import Array, Columns
+from backend.statistics.grouping import Spread
 
 SPREAD = Spread.chosen("mean", "se")
 _GRIDS = CacheKind[Hashable, Columns](1_000)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from backend.analysis.metrics.catalogue import describe
+from backend.drawing.catalogue import describe
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.specs.study import ReductionRule
 from backend.runs.runs.fields import setting_title

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.palette import Theme
-from backend.analysis.figures.panels import Frame
 from backend.db import Experiment
+from backend.drawing.palette import Theme
+from backend.drawing.panels import Frame
 from backend.experiments.cells import repository
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.figures.kind import StudyDrawing

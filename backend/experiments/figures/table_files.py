@@ -2,12 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterable
 
-from backend.analysis.figures.export_series import printable
+from backend.drawing.cells import as_cell
+from backend.drawing.export_series import printable
+from backend.drawing.latex import latex, latex_table
 from backend.experiments.figures.tables import Column, Table, TableCell
 from backend.experiments.figures.words import in_tables
-from backend.platform.text import as_cell
 
 _DETAILS = {
     "low": "lower bound (95 %)",
@@ -16,15 +16,6 @@ _DETAILS = {
     "planned": "runs planned",
 }
 """What a table's value may have besides, by field of `TableCell`."""
-_COMMANDS = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "−": "$-$", "×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "²": "$^2$", "∞": r"$\infty$",
-    "ₑ": r"\textsubscript{e}",
-    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "η": r"$\eta$",
-    "λ": r"$\lambda$", "τ": r"$\tau$",
-} | {character: rf"\{character}" for character in "#$%&_{}"}  # fmt: skip
-"""What LaTeX takes for something else, and what its usual fonts lack."""
 
 
 def table_csv(table: Table) -> str:
@@ -72,29 +63,22 @@ def table_latex(table: Table, name: str, caption: str) -> str:
     [first, *columns] = table.columns
     sources = dict.fromkeys((column.source, column.how) for column in columns)
     mark_of = {source: rf"\textsuperscript{{{number}}}" for number, source in enumerate(sources, 1)}
-    titles = [_latex(_title(column)) + mark_of[column.source, column.how] for column in columns]
+    titles = [latex(_title(column)) + mark_of[column.source, column.how] for column in columns]
     if any(cell.low is not None for row in (*table.rows, *table.foot) for cell in row.cells):
         caption += " In brackets: 95 % confidence intervals."
     notes = [
-        mark + _latex(f"{'published, ' if source == 'published' else ''}{how.removesuffix('.')}.")
+        mark + latex(f"{'published, ' if source == 'published' else ''}{how.removesuffix('.')}.")
         for (source, how), mark in mark_of.items()
     ]
-    lines = [
-        r"% \usepackage{booktabs}",
-        r"\begin{table}",
-        r"  \centering",
-        rf"  \caption{{{' '.join([_latex(caption), *notes])}}}",
-        rf"  \label{{tab:{name}}}",
-        rf"  \begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
-        r"    \toprule",
-        _latex_row([_latex(_title(first)), *titles]),
-    ]
-    for rows in (table.rows, table.foot):
-        if rows:
-            lines.append(r"    \midrule")
-            lines += [_latex_row(map(_latex, [row.label, *map(_shown, row.cells)])) for row in rows]
-    lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}", ""]
-    return "\n".join(lines)
+    return latex_table(
+        name,
+        " ".join([latex(caption), *notes]),
+        [latex(_title(first)), *titles],
+        [
+            [[latex(row.label), *(latex(_shown(cell)) for cell in row.cells)] for row in rows]
+            for rows in (table.rows, table.foot)
+        ],
+    )
 
 
 def _title(column: Column) -> str:
@@ -110,14 +94,3 @@ def _shown(cell: TableCell) -> str:
     if cell.n is not None and cell.planned is not None and cell.n < cell.planned:
         text += f" ({cell.n} of {cell.planned} runs)"
     return text
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    return f"    {' & '.join(cells)} \\\\"
-
-
-def _latex(text: str) -> str:
-    """A text in which nothing is a command: nor is a bracket or a star after the end of the row before."""
-    line = printable(text).replace("\n", " ").strip()
-    escaped = "".join(_COMMANDS.get(character, character) for character in line)
-    return f"{{}}{escaped}" if escaped[:1] in ("[", "*") else escaped

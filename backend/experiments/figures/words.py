@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Context
 
 import numpy as np
 
-from backend.analysis.metrics.catalogue import describe
+from backend.drawing.catalogue import describe
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.specs.study import ReductionRule
 from backend.specs.protocols import protocol_title, starts_protocol

@@ -28,7 +28,7 @@ from backend.experiments.specs.study import (
 from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.studies.schemas import UnusedRunOut
 from backend.platform.errors import Invalid
-from backend.runs.runs.groups import distinguished_names
+from backend.runs.runs.names import Named, Setting, names_in_view
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import FieldProblem, InvalidSpec
@@ -196,20 +196,25 @@ def _arms(specs: Sequence[RunSpec]) -> list[Arm]:
         key = json.dumps(arm.model_dump(mode="json"), sort_keys=True)
         members.setdefault(key, (arm, []))[1].append(spec.config_values)
     changed = {name for arm, _ in members.values() for name in (*arm.config, *arm.environment_config)}
-    names = [_title(arm.algorithm) for arm, _ in members.values()]
     # A default that depends on the environment is no part of an arm's name.
-    settings = [
-        {
-            name: value
-            for name, value in values[0].items()
-            if name in changed and all(config.get(name) == value for config in values)
-        }
-        | arm.stop
-        for arm, values in members.values()
-    ]
+    view = names_in_view(
+        [
+            Named(
+                id=key,
+                algorithm=_title(arm.algorithm),
+                settings={
+                    Setting("run", name): value
+                    for name, value in values[0].items()
+                    if name in changed and all(config.get(name) == value for config in values)
+                }
+                | {Setting("run", name): value for name, value in arm.stop.items()},
+            )
+            for key, (arm, values) in members.items()
+        ]
+    )
     taken: Counter[str] = Counter()
     labelled = []
-    for (arm, _), label in zip(members.values(), distinguished_names(names, settings), strict=True):
+    for (arm, _), label in zip(members.values(), view.names, strict=True):
         cut = label if len(label) <= _MAX_LABEL else f"{label[: _MAX_LABEL - 1]}…"
         taken[cut] += 1
         if taken[cut] > 1:

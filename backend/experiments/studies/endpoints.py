@@ -7,9 +7,8 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.export import FORMATS, FigureForm, RequestedForm, download, file_response
-from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
+from backend.drawing.palette import Theme
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import ITEMS, AtScale, study_of
 from backend.experiments.experiments import repository, service
@@ -36,6 +35,7 @@ from backend.experiments.studies.schemas import (
 )
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, ReadSession, Work, WriteSession
+from backend.http.figures import FORMATS, FigureForm, RequestedForm, download, file_response
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter
@@ -289,8 +289,7 @@ def extend_study(
 def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
     """The study of a request, and the definition and scale that it is made from."""
     if body.study is not None:
-        spec = body.study
-        return (spec if body.name is None else spec.model_copy(update={"name": body.name})), None, None
+        return _named(body.study, body), None, None
     name = body.item or ""
     if name not in ITEMS:
         similar = similar_ids(name, ITEMS)
@@ -307,8 +306,15 @@ def _wanted(body: StudyRequest) -> tuple[StudySpec, str | None, Scale | None]:
     if body.starts and missing:
         raise Invalid.field("starts", f"has no set for {', '.join(sorted(missing))}: give one for every game")
     spec = study_of(paper, definition, body.scale, body.starts)
-    changes = {} if body.name is None else {"name": body.name}
-    return spec.model_copy(update=changes), definition.id, body.scale
+    return _named(spec, body), definition.id, body.scale
+
+
+def _named(spec: StudySpec, body: StudyRequest) -> StudySpec:
+    """The study with the name and the project of the request, if it has any."""
+    changes: dict[str, Any] = {} if body.name is None else {"name": body.name}
+    if body.project is not None:
+        changes["run"] = spec.run | {"project": body.project}
+    return spec.model_copy(update=changes)
 
 
 def _locate(body: StudyRequest, error: Invalid) -> Invalid:

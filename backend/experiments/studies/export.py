@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend import __version__
-from backend.analysis.figures.export_script import matplotlib_script
-from backend.analysis.figures.export_series import as_csv, printable
 from backend.db import Experiment, ExperimentCell, Run
+from backend.drawing.cells import as_cell
+from backend.drawing.export_script import matplotlib_script
+from backend.drawing.export_series import as_csv, printable
 from backend.experiments.cells import repository as study_cells
 from backend.experiments.definitions import DEFINITIONS
 from backend.experiments.experiments import repository
@@ -21,7 +22,6 @@ from backend.experiments.figures.highs import training_highs
 from backend.experiments.figures.kind import StudyDrawing
 from backend.experiments.figures.table_files import table_csv, table_latex
 from backend.experiments.specs.study import StudySpec
-from backend.platform.text import as_cell
 from backend.specs.run import in_declared_order
 from backend.statistics.members import (
     WINDOW_EPISODES,

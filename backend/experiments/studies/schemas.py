@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from backend.analysis.figures.schemas import FigureOut
 from backend.db import Experiment, ExperimentCell, Run
 from backend.db.experiment import ExperimentState
+from backend.drawing.schemas import FigureOut
 from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.rows import CellRow, standing
 from backend.experiments.definitions import DEFINITIONS
@@ -20,7 +20,7 @@ from backend.experiments.specs.sweep import MAX_RUNS, Budget
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.protocols import StartsChoice
-from backend.specs.run_fields import ChosenName
+from backend.specs.run_fields import ChosenName, ProjectName
 from backend.specs.states import ENDED
 
 MAX_SOURCE_RUNS = 1_000
@@ -41,6 +41,10 @@ class StudyRequest(Strict):
     )
     study: StudySpec | None = Field(default=None, description="A study of one's own, instead of `item`.")
     name: ChosenName | None = Field(default=None, description="Another name than the item's.")
+    project: ProjectName | None = Field(
+        default=None,
+        description="Project of its runs; of a study of one's own, in place of that of `study.run`.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -7,9 +7,8 @@ import orjson
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.export import FORMATS, RequestedForm, file_response
-from backend.analysis.figures.palette import Theme
 from backend.db import Experiment
+from backend.drawing.palette import Theme
 from backend.experiments.experiments import repository, service
 from backend.experiments.experiments.schemas import ExperimentChanges
 from backend.experiments.specs.sweep import SweepSpec
@@ -17,6 +16,7 @@ from backend.experiments.sweeps import figures
 from backend.experiments.sweeps.schemas import SweepDetail, SweepExtension, SweepOut, SweepPage
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, Work, WriteSession
+from backend.http.figures import FORMATS, RequestedForm, file_response
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter

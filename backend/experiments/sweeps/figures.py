@@ -2,9 +2,9 @@
 
 import json
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import Theme
-from backend.analysis.figures.scatter import ConfigurationDots, Standing, configurations_figure
+from backend.drawing.figure import Figure
+from backend.drawing.palette import Theme
+from backend.drawing.scatter import ConfigurationDots, Standing, configurations_figure
 from backend.experiments.sweeps.schemas import ConfigurationOut, SweepDetail
 from backend.platform.errors import Invalid
 from backend.runs.runs.fields import setting_title
@@ -46,7 +46,7 @@ def _dots(sweep: SweepDetail, configuration: ConfigurationOut, setting: str) -> 
     is_best = sweep.best is not None and configuration.number == sweep.best.number
     standing: Standing = "eliminated" if configuration.eliminated else "best" if is_best else ""
     return ConfigurationDots(
-        name=f"Configuration {configuration.number}",
+        name=configuration.name,
         x=value if is_plain and value is not None else json.dumps(value),
         scores=[score for score, _ in scored],
         seeds=[seed for _, seed in scored],

@@ -15,6 +15,7 @@ from backend.experiments.cells.rows import CellRow
 from backend.experiments.experiments.repository import CellCounts
 from backend.experiments.specs.sweep import MAX_CONFIGURATIONS, Budget, SweepSpec
 from backend.platform.schemas import Id, Number, Page
+from backend.runs.runs.names import names_of_settings
 from backend.specs.fields import Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS
 from backend.specs.states import BROKEN_OFF, ENDED
@@ -146,6 +147,8 @@ class ConfigurationOut(Schema):
 
     number: int
     """Number of the configuration, from 0, in the order in which the sampler created them."""
+    name: str = Field(examples=["lr 0.001 · γ 0.9"])
+    """Its values that differ among the configurations."""
     settings: dict[str, Any]
     """Its values, by field path."""
     eliminated: str | None
@@ -163,11 +166,12 @@ class ConfigurationOut(Schema):
     """Its seeds, in order."""
 
     @classmethod
-    def of(cls, first: ExperimentCell, runs: list[MemberOut]) -> Self:
-        """From a configuration's first cell, and its seeds that have had a run."""
+    def of(cls, name: str, first: ExperimentCell, runs: list[MemberOut]) -> Self:
+        """From a configuration's name, its first cell, and its seeds that have had a run."""
         scores = np.array([run.score for run in runs if run.score is not None], "f8")
         return cls(
             number=first.arm,
+            name=name,
             settings=first.settings,
             eliminated=first.error,
             n=len(scores),
@@ -210,7 +214,12 @@ class SweepDetail(SweepOut):
         for row in sorted(rows, key=lambda row: row.draw):
             if row.started or row.run_id is not None:
                 runs[row.arm].append(MemberOut.of(row, summary.spec.seed_of(row.arm, row.draw)))
-        shown = [ConfigurationOut.of(first, runs[first.arm]) for first in configurations]
+        named = [(f"configuration {first.arm}", first.settings) for first in configurations]
+        names = names_of_settings(summary.algorithm, summary.environment, named)
+        shown = [
+            ConfigurationOut.of(name, first, runs[first.arm])
+            for name, first in zip(names, configurations, strict=True)
+        ]
         scored = [out for out in shown if out.iqm is not None]
         best = max(scored, key=lambda out: (not out.eliminated, not out.n_broken_off, out.iqm), default=None)
         n_runs = sum(len(out.runs) for out in shown)

@@ -32,6 +32,11 @@ ERRORS: dict[str, tuple[str, str, str]] = {
         "the run is finished: it has already ended",
     ),
     "410": ("Gone", "The stored file is damaged.", "the checksum of the video does not match"),
+    "412": (
+        "Precondition Failed",
+        "The object has none of the entity tags of `If-Match`; nothing was changed.",
+        "the view has been saved meanwhile; nothing was changed: read it again, or save it as another",
+    ),
     "413": (
         "Content Too Large",
         "The body is too long.",
@@ -119,6 +124,8 @@ def _statuses(address: str, method: str, operation: dict[str, Any], restricted: 
         yield "404"
     if method.upper() not in SAFE_METHODS:
         yield "409"
+    if "if-match" in named:
+        yield "412"
     if "requestBody" in operation:
         yield "413"
     if "range" in named:

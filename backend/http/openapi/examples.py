@@ -32,6 +32,7 @@ _START_SET = {
 }
 
 EXAMPLES: dict[str, Any] = {
+    "NamesRequest": {"runs": ["01JD3QZ6W9K0Y5T8H2V4B7N1XC"], "beside": ["algorithm"]},
     "RunFields": {
         "algorithm": "paac",
         "environment": "ALE/Breakout-v5",

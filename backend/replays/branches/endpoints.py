@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from backend.db import Branch
@@ -10,15 +10,19 @@ from backend.db.job import BRANCH
 from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import Artifacts, ReadSession, Work, WriteSession
+from backend.http.figures import FORMATS, FormOptions, RequestedForm, figure_response
 from backend.http.idempotency.route import IdempotentRoute
-from backend.http.pages import Cursor, Limit
+from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
+from backend.replays.branches import figures as drawn
 from backend.replays.branches import repository, service
+from backend.replays.branches.outcomes import Returns
 from backend.replays.branches.schemas import BranchOut, BranchPage, BranchRequest
 from backend.specs.fields import ULID
 
 router = ResourceRouter(prefix="/branches", tags=["branches"], route_class=IdempotentRoute)
+figures = ResourceRouter(prefix="/figures", tags=["figures"])
 
 BranchId = Annotated[str, Path(pattern=ULID, description="Id of the branch.")]
 
@@ -63,3 +67,25 @@ def _out(session: Session, rows: list[Branch]) -> list[BranchOut]:
     playing = jobs.find_all(session, BRANCH, [row.id for row in rows])
     names = repository.run_names(session, {row.policy_run_id for row in rows})
     return [BranchOut.of(row, playing.get(row.id), names) for row in rows]
+
+
+@figures.get("/branch", response_model=None, responses=FORMATS)
+def branch_fan(
+    request: Request,
+    branch: Annotated[Ulid, Query(description="Branch id.")],
+    principal: Viewer,
+    session: ReadSession,
+    artifacts: Artifacts,
+    options: FormOptions,
+    form: RequestedForm,
+    returns: Annotated[
+        Returns,
+        Query(
+            description="`discounted`: of the rewards that the agent learns from, which V predicts. `true`: "
+            "of true rewards, undiscounted."
+        ),
+    ] = "discounted",
+) -> Response:
+    """The continuations of a branch that has been played, beside the episode itself and the agent's V."""
+    figure = drawn.draw_branch(session, artifacts, branch, returns, options)
+    return figure_response(request, figure, form, "branch")

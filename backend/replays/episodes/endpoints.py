@@ -2,28 +2,32 @@
 
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from fastapi import Header, Path, Query, Response
+from fastapi import Header, Path, Query, Request, Response
 
 from backend.db import Episode, Job
 from backend.db.job import THUMBNAIL, VIDEO
+from backend.drawing.episode_trace import TRACE_PANELS, TracePanel
 from backend.fleet.jobs import repository as jobs
 from backend.http.access import Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep
-from backend.http.pages import Cursor, Limit, RunId
+from backend.http.figures import FORMATS, FormOptions, MaxPoints, RequestedForm, figure_response
+from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.rendering import THUMBNAIL_ANSWERS, VIDEO_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import IMMUTABLE, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.platform.artifacts import observations_file, thumbnail_file
 from backend.platform.errors import NotFound
+from backend.replays.episodes import figures as drawn
 from backend.replays.episodes import repository, service
 from backend.replays.episodes.schemas import EpisodeOut, EpisodePage, Trace
 from backend.runs.runs import service as runs
 from backend.specs.fields import ULID
 
 router = ResourceRouter(tags=["episodes"])
+figures = ResourceRouter(prefix="/figures", tags=["figures"])
 
 EpisodeId = Annotated[str, Path(pattern=ULID, description="Id of the episode.")]
 
@@ -194,3 +198,29 @@ async def read_thumbnail(
         return episode, job
 
     return await found_or_requested(state, context, find, partial(service.request_thumbnail, again=again))
+
+
+@figures.get("/episode_trace", response_model=None, responses=FORMATS)
+def episode_trace(
+    request: Request,
+    episode: Annotated[Ulid, Query(description="Episode id.")],
+    principal: Viewer,
+    session: ReadSession,
+    artifacts: Artifacts,
+    options: FormOptions,
+    form: RequestedForm,
+    panel: Annotated[
+        list[TracePanel],
+        Query(
+            min_length=1,
+            max_length=len(get_args(TracePanel)),
+            description="Panels, top to bottom: rewards, V with the discounted return (max Q of agents that "
+            "learn Q), V minus the discounted return, and the policy (Q, or continuous actions). Those "
+            "without anything to draw are left out.",
+        ),
+    ] = list(TRACE_PANELS),  # noqa: B006 - FastAPI copies it
+    points: MaxPoints = 1000,
+) -> Response:
+    """Reward, value and policy over a recorded episode, whose agent steps count from 1."""
+    figure = drawn.draw_episode_trace(session, artifacts, episode, panel, points, options)
+    return figure_response(request, figure, form, "episode_trace")

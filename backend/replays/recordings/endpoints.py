@@ -5,19 +5,21 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import Header, Path, Query, Response
+from fastapi import Header, Path, Query, Request, Response
 
 from backend.db import Job, Recording
 from backend.db.job import GAME
 from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import AppStateDep, Artifacts, ReadSession, RequestContextDep, WriteSession
-from backend.http.pages import Cursor, Limit
+from backend.http.figures import FORMATS, FormOptions, MaxPoints, RequestedForm, figure_response
+from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.rendering import VIDEO_ANSWERS, found_or_requested
 from backend.http.routing import ResourceRouter, WritingRoute
 from backend.http.streaming import BINARY, DownloadSlot, send_file
 from backend.http.transfer import json_response
 from backend.platform.artifacts import game_file
+from backend.replays.recordings import figures as drawn
 from backend.replays.recordings import repository, service
 from backend.replays.recordings.schemas import (
     ActorOut,
@@ -32,6 +34,7 @@ from backend.specs.fields import ULID, Text
 from backend.specs.play import seen_by_people
 
 router = ResourceRouter(prefix="/recordings", tags=["play"], route_class=WritingRoute)
+figures = ResourceRouter(prefix="/figures", tags=["figures"])
 
 RecordingId = Annotated[str, Path(pattern=ULID, description="Id of the recording.")]
 
@@ -159,3 +162,18 @@ async def read_recording_video(
 def delete_recording(recording_id: RecordingId, principal: Operator, session: WriteSession) -> None:
     """Delete a recording: your own, or as an admin any."""
     service.delete(session, principal, recording_id)
+
+
+@figures.get("/recording", response_model=None, responses=FORMATS)
+def recording_rewards(
+    request: Request,
+    recording: Annotated[Ulid, Query(description="Recording id.")],
+    principal: Viewer,
+    session: ReadSession,
+    options: FormOptions,
+    form: RequestedForm,
+    points: MaxPoints = 1000,
+) -> Response:
+    """Reward over a game that people have played, whose agent steps count from 1."""
+    figure = drawn.draw_recording(session, recording, points, options)
+    return figure_response(request, figure, form, "recording")

@@ -11,6 +11,7 @@ from backend.specs.run_fields import (
     HostName,
     Notes,
     Priority,
+    ProjectName,
     Queue,
     Seed,
     Tags,
@@ -44,6 +45,8 @@ class ForkRequest(Strict):
     """Runs with a higher priority are claimed first."""
     group: GroupName | None = None
     """Name of the group that the fork belongs to."""
+    project: ProjectName | None = None
+    """Project that the fork is filed under."""
     tags: Tags | None = None
     """Labels of the fork, which replace the parent's."""
     notes: Notes | None = None

@@ -17,7 +17,7 @@ from backend.platform.text import Text
 from backend.runs.runs import actions, listing, repository, service
 from backend.specs.fields import Schema, Strict
 from backend.specs.problems import FieldProblem, InvalidSpec
-from backend.specs.run_fields import MAX_TAGS, Priority, Tags
+from backend.specs.run_fields import MAX_TAGS, Priority, ProjectName, Tags
 from backend.specs.states import RunState
 
 MAX_RUNS = 1_000
@@ -26,7 +26,17 @@ BATCH_S = 0.1
 need for as long again."""
 
 Action = Literal[
-    "stop", "kill", "resume", "archive", "unarchive", "delete", "restore", "tag", "untag", "prioritise"
+    "stop",
+    "kill",
+    "resume",
+    "archive",
+    "unarchive",
+    "delete",
+    "restore",
+    "tag",
+    "untag",
+    "prioritise",
+    "move",
 ]
 
 
@@ -47,6 +57,9 @@ class BulkRequest(Strict):
     )
     priority: Priority | None = Field(
         default=None, description="For `prioritise`: the new priority of queued runs."
+    )
+    project: ProjectName | None = Field(
+        default=None, description="For `move`: the project that the runs are to be filed under."
     )
     restorable: bool = Field(
         default=False, description="For `delete`: the runs can be restored for an hour, with `restore`."
@@ -83,12 +96,14 @@ class BulkRequest(Strict):
             problems["tags"] = f"is required by the action {self.action}"
         if not tags_needed and self.tags is not None:
             problems["tags"] = f"is for the actions tag and untag, not for {self.action}"
-        if (self.action == "prioritise") != (self.priority is not None):
-            problems["priority"] = (
-                "is required by the action prioritise"
-                if self.priority is None
-                else f"is for the action prioritise, not for {self.action}"
-            )
+        for action, name in (("prioritise", "priority"), ("move", "project")):
+            is_given = getattr(self, name) is not None
+            if (self.action == action) != is_given:
+                problems[name] = (
+                    f"is for the action {action}, not for {self.action}"
+                    if is_given
+                    else f"is required by the action {action}"
+                )
         return [FieldProblem(field=name, message=message) for name, message in problems.items()]
 
 
@@ -105,6 +120,8 @@ class BulkItem(Schema):
     """The reason, if not done."""
     changed_tags: list[str] = Field(default=[])
     """The tags that `tag` or `untag` added or removed, to undo it."""
+    former_project: str | None = None
+    """With `move`: the project before, to undo it."""
 
 
 class BulkOut(Schema):
@@ -206,7 +223,7 @@ def _apply_to_run(session: Session, request: BulkRequest, run_id: str) -> BulkIt
         else:
             deletes = request.action == "delete"
             run = service.get(session, run_id, for_update=True, any_spec=deletes)
-        name, before = run.name, set(run.tags)
+        name, before, project = run.name, set(run.tags), run.project
         _ACTIONS[request.action](session, run, request)
         session.flush()
         changed = sorted(before ^ set(run.tags))
@@ -217,7 +234,8 @@ def _apply_to_run(session: Session, request: BulkRequest, run_id: str) -> BulkIt
         savepoint.rollback()
     else:
         savepoint.commit()
-    return BulkItem(id=run_id, name=name, done=True, detail="", changed_tags=changed)
+    former = project if request.action == "move" else None
+    return BulkItem(id=run_id, name=name, done=True, detail="", changed_tags=changed, former_project=former)
 
 
 def _tag(session: Session, run: Run, request: BulkRequest) -> None:
@@ -249,4 +267,5 @@ _ACTIONS: dict[Action, Callable[[Session, Run, BulkRequest], object]] = {
     "tag": _tag,
     "untag": _untag,
     "prioritise": _prioritise,
+    "move": lambda session, run, request: actions.change(session, run.id, {"project": request.project}),
 }

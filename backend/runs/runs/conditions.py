@@ -128,13 +128,17 @@ def has_setting(session: Session, setting: ConfigField) -> bool:
 
 
 def labels(session: Session) -> dict[str, list[str]]:
-    """The groups and the tags of the latest runs, each in alphabetical order."""
+    """The groups, the projects and the tags of the latest runs, each in alphabetical order."""
     latest = session.execute(
-        select(Run.group, Run.tags).where(Run.demo.is_(False)).order_by(Run.id.desc()).limit(_LATEST_LABELLED)
+        select(Run.group, Run.project, Run.tags)
+        .where(Run.demo.is_(False))
+        .order_by(Run.id.desc())
+        .limit(_LATEST_LABELLED)
     ).all()
-    groups = {group for group, _ in latest if group}
-    tags = {tag for _, tags in latest for tag in tags}
-    return {"group": sorted(groups), "tag": sorted(tags)}
+    groups = {group for group, _, _ in latest if group}
+    projects = {project for _, project, _ in latest}
+    tags = {tag for _, _, tags in latest for tag in tags}
+    return {"group": sorted(groups), "project": sorted(projects), "tag": sorted(tags)}
 
 
 def external_settings(session: Session) -> list[str]:

@@ -25,12 +25,13 @@ from backend.http.dependencies import (
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId, Ulid
 from backend.http.routing import ResourceRouter
-from backend.http.streaming import EstimateTurn
+from backend.http.streaming import EstimateTurn, ListTurn
 from backend.http.transfer import json_response
 from backend.platform.artifacts import ArtifactStore
 from backend.platform.text import Text
 from backend.runs.runs import actions, bulk, external, listing, queue, repository, requests, service
 from backend.runs.runs.bulk import BulkOut, BulkRequest
+from backend.runs.runs.names import names_of_runs
 from backend.runs.runs.schemas import (
     ArchiveRequest,
     AttemptOut,
@@ -40,11 +41,16 @@ from backend.runs.runs.schemas import (
     LogLineOut,
     LogPage,
     MoveRequest,
+    NamesRequest,
+    ProjectItems,
+    ProjectOut,
     ResumeRequest,
     RunBody,
     RunDetail,
     RunEstimate,
     RunItems,
+    RunName,
+    RunNames,
     RunOut,
     RunPage,
     RunRequest,
@@ -52,7 +58,7 @@ from backend.runs.runs.schemas import (
 )
 from backend.runs.runs.script_provenance import ProcessOut
 from backend.specs.host_load import STARVED_PCT
-from backend.specs.run_fields import EXTERNAL, GroupName
+from backend.specs.run_fields import EXTERNAL, GroupName, ProjectName
 from backend.specs.states import LEASED, RunState
 
 router = ResourceRouter(prefix="/runs", tags=["runs"], route_class=IdempotentRoute)
@@ -113,6 +119,15 @@ def estimate_runs(body: RunBody, principal: Viewer, turn: EstimateTurn, session:
     return requests.estimate(session, body)
 
 
+@reading.post("/names", response_model=RunNames)
+def name_runs(body: NamesRequest, principal: Viewer, turn: ListTurn, session: ReadSession) -> Response:
+    """What runs are called in a view of these: by what differs among them; changes nothing."""
+    briefs = repository.briefs_of(session, body.runs)
+    view = names_of_runs(briefs, repository.specs_of(session), body.beside)
+    items = [RunName(run=run.id, name=name) for run, name in zip(briefs, view.names, strict=True)]
+    return json_response(RunNames(shared=view.shared, items=items))
+
+
 @router.get("", response_model=RunPage)
 def list_runs(
     principal: Viewer,
@@ -124,6 +139,9 @@ def list_runs(
     environment: Annotated[Words, Query(description="Any of these ids.")] = [],  # noqa: B006
     tag: Annotated[Words, Query(description="All of these.")] = [],  # noqa: B006
     group: Annotated[GroupName | None, Query(description="Only runs of this group.")] = None,
+    project: Annotated[
+        ProjectName | None, Query(description="Only runs that are filed under this project.")
+    ] = None,
     archived: Archived = "false",
     search: Annotated[
         Text | None,
@@ -161,6 +179,7 @@ def list_runs(
         environments=environment,
         tags=tag,
         group=group,
+        project=project,
         archived={"false": False, "true": True, "all": None}[archived],
         search=search,
         filter_text=filter,
@@ -179,6 +198,14 @@ def list_runs(
         items=[RunOut.of(run, with_spec=spec) for run in rows], next_cursor=next_cursor, total=total
     )
     return json_response(page)
+
+
+@router.get("/projects")
+def list_projects(principal: Viewer, session: ReadSession) -> ProjectItems:
+    """Every project that a run is filed under."""
+    return ProjectItems(
+        items=[ProjectOut(name=name, n_runs=n_runs) for name, n_runs in repository.projects(session)]
+    )
 
 
 @router.get("/deleted")

@@ -77,7 +77,7 @@ def describe(run: Run, changes: dict[str, Any]) -> None:
     if run.name == default_name(spec):
         run.name = default_name(changed)
     run.spec = spec | {
-        name: changed[name] for name in changed if name not in ("tags", "notes", "name", "group")
+        name: changed[name] for name in changed if name not in ("tags", "notes", "name", "group", "project")
     }
     run.algorithm, run.environment, run.seed = (
         changed[name] for name in ("algorithm", "environment", "seed")

@@ -25,6 +25,7 @@ from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
+    DEFAULT_PROJECT,
     EMPTY_IS_NONE,
     EXTERNAL,
     MAX_ALGORITHM,
@@ -35,6 +36,7 @@ from backend.specs.run_fields import (
     GroupName,
     Name,
     Notes,
+    ProjectName,
     Tags,
 )
 from callboard.known_tags import RunUnit
@@ -117,6 +119,8 @@ class ExternalFields(Strict):
     digits; default: that in `config`, else 0."""
     group: Annotated[GroupName | None, EMPTY_IS_NONE] = None
     """Name of the group that the run belongs to."""
+    project: ProjectName = DEFAULT_PROJECT
+    """Project that the run is filed under."""
     tags: Tags = ()
     """Labels for finding and filtering runs."""
     notes: Notes | None = None

@@ -38,6 +38,7 @@ RUN_FIELDS: dict[str, FieldKind] = {
     "environment": "text",
     "state": "id",
     "group": "id",
+    "project": "id",
     "host": "id",
     "queue": "id",
     "tag": "tag",
@@ -172,10 +173,10 @@ def config_fields() -> dict[str, ConfigField]:
 
 
 def setting_title(path: str) -> str:
-    """What figures call a setting: its title with the unit, or its path where no spec has it."""
+    """What figures call a setting: its title with the unit; of an external run, its own name."""
     field = config_fields().get(path)
     if field is None:
-        return path
+        return path.removeprefix("config.")
     return f"{field.title} ({field.unit})" if field.unit else field.title
 
 

@@ -1,4 +1,4 @@
-"""Which runs form a group, which may be compared, and what groups are called.
+"""Which runs form a group, and which may be compared.
 
 Runs that differ only in their seed form a group, if their algorithm and their seed are known. A longer run
 belongs to it too, unless its learning rate is annealed over its length; one that trained otherwise than its
@@ -7,7 +7,6 @@ in the same way: the same environment, protocol and evaluation config.
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,11 +30,6 @@ T = TypeVar("T")
 
 _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 """Environment settings that affect learning, but neither the scores nor what the agent observes."""
-
-_NAMED_DIFFERENCES = 3
-_MAX_CACHED_CHARACTERS = 4_000
-"""Maximum length of a specification whose settings are cached; external runs may have many settings."""
-_MISSING = object()
 
 
 class Brief(NamedTuple):
@@ -143,7 +137,7 @@ def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """
     if not is_whole(spec):
         return {"config": {}, "environment_config": {}}
-    config, environment_config = _defaults_of(spec)
+    config, environment_config = defaults(*defaults_key(spec))
     if is_external(spec):
         return {"config": spec["config"], "environment_config": environment_config}
     return {
@@ -152,16 +146,23 @@ def configs_of(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _defaults_of(spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The defaults of the settings of algorithm and environment; an external run's algorithm has none."""
+def defaults_key(spec: dict[str, Any]) -> tuple[str, str, str]:
+    """The arguments of `defaults` for a specification."""
     if is_external(spec):
-        return _defaults("", spec["environment"], "null")
-    custom = json.dumps(spec.get("custom"), sort_keys=True)
-    return _defaults(spec["algorithm"], spec["environment"], custom)
+        return "", spec["environment"], "null"
+    return spec["algorithm"], spec["environment"], json.dumps(spec.get("custom"), sort_keys=True)
 
 
 @lru_cache(1_000)
-def _defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def defaults(algorithm: str, environment: str, custom: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The defaults of the settings of algorithm and environment; an external run's algorithm, named by an
+    empty text, has none.
+
+    Args:
+        algorithm: its id.
+        environment: its id.
+        custom: the host's description of a custom environment, as JSON.
+    """
     described = json.loads(custom)
     entry = (
         CustomEnvironment.model_validate(described).environment()
@@ -183,20 +184,20 @@ def group_key(run: GroupedRun) -> str:
     if not is_whole(spec):
         return "damaged"
     names = ("algorithm", "environment", "group", *(("origin",) if is_external(spec) else ()))
-    parts = {name: spec.get(name) for name in names} | _measures(spec)
+    parts = {name: spec.get(name) for name in names} | measures(spec)
     parts |= {"departures": run.departures} if run.departures else {}
     parts |= {} if is_sample(spec) else {"run": run.id}
     configs = configs_of(spec)
     if is_external(spec):
-        config = _without_seed(spec)
+        config = without_seed(spec)
         details = spec.get("config_details") or {}
         configs["config"] = {name: json_number(value) for name, value in config.items()}
         parts["config_details"] = {name: details[name] for name in config if name in details}
-    text = json.dumps(parts | configs | _annealing(spec, configs["config"]), sort_keys=True)
+    text = json.dumps(parts | configs | annealing(spec, configs["config"]), sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def _measures(spec: dict[str, Any]) -> dict[str, Any]:
+def measures(spec: dict[str, Any]) -> dict[str, Any]:
     """The return metric and the unit of steps that an external run specifies; empty for other runs."""
     if not is_external(spec):
         return {}
@@ -208,7 +209,7 @@ def is_sample(spec: dict[str, Any]) -> bool:
     return not is_external(spec) or (spec["algorithm"] != UNKNOWN and bool(spec.get("seed_is_known", True)))
 
 
-def _without_seed(spec: dict[str, Any]) -> dict[str, Any]:
+def without_seed(spec: dict[str, Any]) -> dict[str, Any]:
     """The settings of an external run without its seed: those whose last name ends in `seed` and whose value
     is that of the run."""
     return {
@@ -225,7 +226,7 @@ def json_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+def annealing(spec: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Agent steps over which the learning rate falls to 0; empty if it is constant or the run is external."""
     if is_external(spec) or config.get("learning_rate_schedule") != "linear":
         return {}
@@ -298,163 +299,9 @@ def _surplus_by_sample(
     return excluded
 
 
-def subject(runs: Iterable[GroupedRun]) -> str:
-    """What the runs have in common, as a title."""
-    several = list(runs)
-    kinds = {(run.origin, run.algorithm, run.environment) for run in several}
-    if len(kinds) > 1:
-        return f"{len(several)} runs"
-    origin, algorithm, environment = kinds.pop()
-    if origin == EXTERNAL:
-        title = f"{algorithm} (external)"
-    else:
-        title = ALGORITHMS[algorithm].title if algorithm in ALGORITHMS else algorithm
-    where = ENVIRONMENTS[environment].title if environment in ENVIRONMENTS else environment
-    return f"{title} on {where}" + (f", {len(several)} runs" if len(several) > 1 else "")
-
-
-def group_names(firsts: Sequence[GroupedRun], specs: Specs | None = None) -> list[str]:
-    """Names of groups, given one run of each: the runs' field `group`, else their subject, and the settings
-    that differ among groups of equal names.
-
-    `specs` reads those of the runs of equal names whose settings are not known.
-    """
-    return [_format_label(*label) for label in names_and_differences(firsts, specs)]
-
-
-def names_and_differences(firsts: Sequence[GroupedRun], specs: Specs | None = None) -> list[tuple[str, str]]:
-    """The two parts of the names of groups, as in `group_names`.
-
-    `specs` reads those of the runs of equal names whose settings are not known.
-    """
-    names = [run.group or subject([run]) for run in firsts]
-    counts = Counter(names)
-    alike = [run for run, name in zip(firsts, names, strict=True) if counts[name] > 1]
-    briefs = [run for run in alike if isinstance(run, Brief)]
-    kept = compute_once(briefs, "settings", _own_settings, specs, _MAX_CACHED_CHARACTERS)
-    own = {
-        at: kept[run.id] if isinstance(run, Brief) else _own_settings(run)
-        for at, (run, name) in enumerate(zip(firsts, names, strict=True))
-        if counts[name] > 1
-    }
-    settings = set[str]().union(*(of_run.names() for of_run in own.values()))
-    shown = [own[at].all(settings) if at in own else {} for at in range(len(names))]
-    return _pair_with_differences(names, shown)
-
-
 def subject_key(run: Run) -> str:
     """Equal for runs of one algorithm whose training returns can be compared."""
     return json.dumps([run.origin, run.algorithm, training_key(run)])
-
-
-def subject_names(firsts: Sequence[Run]) -> list[str]:
-    """Names of subjects, given one run of each: the subject, and the environment's settings that differ."""
-    settings = [configs_of(run.spec)["environment_config"] for run in firsts]
-    return distinguished_names([subject([run]) for run in firsts], settings)
-
-
-def distinguished_names(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[str]:
-    """The names, each with those of its settings that differ among equal names."""
-    return [_format_label(*label) for label in _pair_with_differences(names, settings)]
-
-
-def _pair_with_differences(names: Sequence[str], settings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The names, each with the settings that differ among equal ones; empty for none."""
-    alike: dict[str, list[dict[str, Any]]] = {}
-    for name, own in zip(names, settings, strict=True):
-        alike.setdefault(name, []).append(own)
-    differences = {name: iter(_format_differences(several)) for name, several in alike.items()}
-    return [(name, next(differences[name])) for name in names]
-
-
-def _format_differences(settings: Sequence[dict[str, Any]]) -> list[str]:
-    """The settings that differ among these, as text: `_NAMED_DIFFERENCES` of them, more where these would
-    make two look equal."""
-    differing = _find_differences(settings)
-    digits = {key: significant_digits([own.get(key) for own in settings]) for key in differing}
-    listed = [
-        [
-            f"{key} = {f'{value:.{digits[key]}g}' if isinstance(value, float) else value}"
-            for key, value in own.items()
-            if key in differing and value is not None
-        ]
-        for own in settings
-    ]
-    n = _NAMED_DIFFERENCES
-    n_different = len(set(map(tuple, listed)))
-    while len({tuple(values[:n]) for values in listed}) < n_different:
-        n += 1
-    return [", ".join(values[:n]) for values in listed]
-
-
-def significant_digits(values: Iterable[Any]) -> int:
-    """The number of digits at which no two different numbers look equal: three where they suffice."""
-    numbers = {value for value in values if isinstance(value, float)}
-    for digits in range(3, 17):
-        if len({f"{number:.{digits}g}" for number in numbers}) == len(numbers):
-            return digits
-    return 17
-
-
-def _find_differences(settings: Sequence[dict[str, Any]]) -> set[str]:
-    """The names of the settings that are not equal in all of these."""
-    first = settings[0]
-    names = {name for own in settings for name in own}
-    return {
-        name
-        for name in names
-        if any(not _are_equal(own.get(name, _MISSING), first.get(name, _MISSING)) for own in settings[1:])
-    }
-
-
-def _are_equal(value: Any, other: Any) -> bool:
-    """Whether two settings are equal as JSON: 1, "1" and true are three values."""
-    return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
-
-
-def _format_label(name: str, settings: str) -> str:
-    return f"{name} ({settings})" if settings else name
-
-
-class _Settings(NamedTuple):
-    """The settings of a run: defaults, which many runs share, and its own. Small, since many are cached."""
-
-    shown: dict[str, Any]
-    defaults: tuple[dict[str, Any], ...]
-    own: tuple[dict[str, Any], ...]
-    annealing: dict[str, Any]
-    departures: dict[str, Any]
-
-    def names(self) -> set[str]:
-        """The names of the settings of algorithm and environment."""
-        return set[str]().union(*self.defaults, *self.own)
-
-    def all(self, names: Collection[str]) -> dict[str, Any]:
-        """All of them, in the order of forms; what has the name of a setting of any run is called `of the
-        run`."""
-        settings = {
-            f"{name} of the run" if name in names else name: value for name, value in self.shown.items()
-        }
-        for defaults, own in zip(self.defaults, self.own, strict=True):
-            settings |= defaults | own
-        return settings | self.annealing | self.departures
-
-
-def _own_settings(run: GroupedRun) -> _Settings:
-    spec = run.spec
-    if not is_whole(spec):
-        return _Settings({}, (), (), {}, {})
-    # First, so that the names of groups have them.
-    shown = {name: spec.get(name) for name in ("algorithm", "environment", "group")} | _measures(spec)
-    shown |= {} if is_sample(spec) else {"run": run.name}
-    sections, defaults = configs_of(spec), _defaults_of(spec)
-    if is_external(spec):
-        sections["config"] = _without_seed(spec)
-    own = tuple(
-        {name: value for name, value in section.items() if not _are_equal(value, known.get(name, _MISSING))}
-        for section, known in zip(sections.values(), defaults, strict=True)
-    )
-    return _Settings(shown, defaults, own, _annealing(spec, sections["config"]), run.departures or {})
 
 
 def own_protocol(run: Run) -> str | None:

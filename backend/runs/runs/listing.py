@@ -25,6 +25,7 @@ def build_filter(
     environments: Sequence[str],
     tags: Sequence[str],
     group: str | None,
+    project: str | None,
     archived: bool | None,
     search: str | None,
     filter_text: str | None,
@@ -49,6 +50,8 @@ def build_filter(
     parts += [Term("tag", "=", tag) for tag in tags]
     if group is not None:
         parts.append(Term("group", "=", group))
+    if project is not None:
+        parts.append(Term("project", "=", project))
     if archived is not None:
         parts.append(Term("archived", "=", archived))
     if search:

@@ -41,6 +41,7 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
     "seed": Run.seed,
     "priority": Run.priority,
     "group": Run.group,
+    "project": Run.project,
     "score": Run.score,
     "best_return": Run.best_return,
     "agent_steps": Run.agent_steps,
@@ -51,6 +52,8 @@ SORTS: dict[str, InstrumentedAttribute[Any]] = {
 }
 """Columns that runs can be sorted by, apart from their settings and metrics."""
 
+BRIEF_COLUMNS = [getattr(Run, name) for name in Brief._fields if name != "spec_text"]
+"""The columns of a `Brief`."""
 _IDS_PER_STATEMENT = 10_000
 _READ_AT_ONCE = 100
 """Specifications that are in memory at the same time: one may have more than 50 KiB."""
@@ -237,6 +240,14 @@ def count_by_state(session: Session) -> dict[str, int]:
     return {**dict.fromkeys(RunState, 0), **dict(counts.all())}
 
 
+def projects(session: Session) -> list[tuple[str, int]]:
+    """Every project in alphabetical order, with the number of its runs that are not archived, apart from the
+    demo run."""
+    shown = func.count().filter(Run.archived.is_(False))
+    query = select(Run.project, shown).where(Run.demo.is_(False)).group_by(Run.project)
+    return [(name, n_runs) for name, n_runs in session.execute(query.order_by(Run.project))]
+
+
 def training_starts(session: Session, run_ids: Sequence[str]) -> Iterator[TrainingStart]:
     """Every start of training of the runs, oldest first. An external run has only one, even if it was lost
     and runs again."""
@@ -332,6 +343,17 @@ def _root(run_id: str, forked_at_agent_steps: int | None) -> str:
     return run_id if forked_at_agent_steps is None else f"forked at {forked_at_agent_steps}"
 
 
+def briefs_of(session: Session, ids: Sequence[str]) -> list[Brief]:
+    """The runs with these ids, in this order, without their specifications, those that can be restored
+    included; unknown ids are left out."""
+    known: dict[str, Brief] = {}
+    for at in range(0, len(ids), _IDS_PER_STATEMENT):
+        query = select(*BRIEF_COLUMNS).where(Run.id.in_(ids[at : at + _IDS_PER_STATEMENT]))
+        rows = session.execute(query, execution_options=WITH_DELETED)
+        known |= {row[0]: Brief._make((*row, None)) for row in rows}
+    return [known[run_id] for run_id in dict.fromkeys(ids) if run_id in known]
+
+
 def specs_of(session: Session) -> Specs:
     """Reads the specifications of runs."""
     return Specs(partial(_with_specs, session), caches_of(session)[COMPUTED])
@@ -342,5 +364,6 @@ def _with_specs(session: Session, runs: Sequence[Brief]) -> Iterator[Brief]:
     for first in range(0, len(runs), _READ_AT_ONCE):
         part = runs[first : first + _READ_AT_ONCE]
         query = select(Run.id, cast(Run.spec, Text)).where(Run.id.in_([run.id for run in part]))
-        texts = {run_id: str(text) for run_id, text in session.execute(query)}
+        rows = session.execute(query, execution_options=WITH_DELETED)
+        texts = {run_id: str(text) for run_id, text in rows}
         yield from (run._replace(spec_text=texts.get(run.id)) for run in part)

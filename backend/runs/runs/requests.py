@@ -152,7 +152,7 @@ def _create_external(session: Session, fields: ExternalFields, principal: Princi
         token_id=principal.credential.id if principal.credential.kind == "token" else None,
         **{
             name: spec[name]
-            for name in ("name", "algorithm", "environment", "seed", "group", "tags", "notes")
+            for name in ("name", "algorithm", "environment", "seed", "group", "project", "tags", "notes")
         },
         spec=spec,
         return_metric=spec["return_metric"],

@@ -17,6 +17,7 @@ from backend.db import Run
 from backend.platform.schemas import DescribedBy, Id, Number, Page
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.groups import is_early
+from backend.runs.runs.names import Beside
 from backend.runs.runs.script_provenance import ProcessOut
 from backend.specs.annealing import Annealing
 from backend.specs.fields import NAME, Schema, Strict, whole
@@ -33,12 +34,16 @@ from backend.specs.run_fields import (
     Notes,
     Origin,
     Priority,
+    ProjectName,
     RunOptions,
     Seed,
     Tags,
 )
 from backend.specs.states import RunState
 from callboard.known_tags import RunUnit
+
+MAX_NAMED = 10_000
+"""Runs of one view."""
 
 
 class RunFields(RunOptions):
@@ -105,6 +110,8 @@ class RunExpectation(Strict):
     """Labels of the run."""
     group: GroupName | None = None
     """Name of the group that the run belongs to; null for none."""
+    project: ProjectName | None = None
+    """Project that the run is filed under."""
     priority: Priority | None = None
     """Priority of the run."""
     return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
@@ -124,6 +131,8 @@ class RunChanges(Strict):
     tags: Tags | None = None
     """New labels, which replace all former ones; null changes nothing."""
     group: GroupName | None = Field(default=None, description="New group; empty or null for none.")
+    project: ProjectName | None = None
+    """New project; null changes nothing."""
     priority: Priority | None = None
     """New priority; null changes nothing. Queued runs with a higher priority are claimed first."""
     return_metric: Annotated[str, StringConstraints(max_length=200, pattern=NAME)] | None = None
@@ -199,6 +208,8 @@ class RunOut(Schema):
     """Runs with a higher priority are claimed first."""
     group: str | None = Field(examples=["learning rates"])
     """Name of the group that the run belongs to; null for none."""
+    project: str = Field(examples=["default"])
+    """Project that the run is filed under."""
     tags: list[str]
     """Labels for finding and filtering runs."""
     notes: str
@@ -297,6 +308,22 @@ class RunEstimate(Schema):
     wanted host does not exist. Also names settings that have no effect."""
 
 
+class ProjectOut(Schema):
+    """A project: what its runs name."""
+
+    name: str = Field(examples=["default"])
+    """Name of the project."""
+    n_runs: int
+    """Number of its runs that are not archived."""
+
+
+class ProjectItems(Schema):
+    """Every project that a run is filed under."""
+
+    items: list[ProjectOut]
+    """The projects, in alphabetical order."""
+
+
 class RunPage(Page):
     """A page of runs, and the total number of runs."""
 
@@ -305,6 +332,35 @@ class RunPage(Page):
 
     total: int = Field(examples=[128])
     """Number of runs that match, on all pages together."""
+
+
+class NamesRequest(Strict):
+    """The body of `POST /runs/names`."""
+
+    runs: list[Id] = Field(max_length=MAX_NAMED)
+    """Ids of all runs that the view shows."""
+    beside: list[Beside] = Field(default_factory=list, max_length=2)
+    """What the view shows beside each name, which names then leave out."""
+
+
+class RunName(Schema):
+    """What a run is called in a view."""
+
+    run: Id
+    """Id of the run."""
+    name: str = Field(examples=["lr 0.001 · nₑ 8 · seed 3"])
+    """The name that a person gave, then algorithm, environment, settings and seed as far as they differ
+    among the runs of the view."""
+
+
+class RunNames(Schema):
+    """Response of `POST /runs/names`."""
+
+    shared: str = Field(examples=["PAAC · CartPole"])
+    """What the names have in common, which they leave out; empty for a single run."""
+    items: list[RunName]
+    """In the order of the request, of which unknown ids are left out; no two names are equal, unless what is
+    beside them differs."""
 
 
 class DeletedRunOut(Schema):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sqlalchemy.orm import Session
 
 from backend.db import Checkpoint, DeletedRun, Experiment, Run, Transition
+from backend.db.alert import AlertKind, record_signal
 from backend.db.base import new_run_id, storable
 from backend.db.changes import host_queue, record_change, record_work
 from backend.db.checked_json import UnreadableSpec
@@ -26,12 +27,20 @@ from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
 
-_COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "notes")
+_COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "project", "notes")
 
 LogLevel = Literal["info", "warning", "error"]
 
 _LEVELS: dict[RunState, LogLevel] = {RunState.LOST: "warning", RunState.FAILED: "error"}
 """Level of the log line of a transition to a state; `info` for the others."""
+
+
+_SIGNALS: dict[RunState, AlertKind] = {
+    RunState.FINISHED: "finished",
+    RunState.FAILED: "failed",
+    RunState.LOST: "lost",
+}
+"""States of which rules for alerts may be."""
 
 
 class IllegalTransition(Exception):
@@ -184,7 +193,13 @@ def transition(
         run.ended_at = None
     if after == RunState.QUEUED:
         _wake_workers(session, run)
-    _record(session, run, before, reason, now, level or _LEVELS.get(after, "info"), logged_at or now)
+    level = level or _LEVELS.get(after, "info")
+    if after in _SIGNALS and not run.demo:
+        steps = run.agent_steps
+        record_signal(
+            session, _SIGNALS[after], run.id, attempt=run.attempt, agent_steps=steps, level=level, text=reason
+        )
+    _record(session, run, before, reason, now, level, logged_at or now)
 
 
 def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> None:

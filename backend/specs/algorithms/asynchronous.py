@@ -32,7 +32,7 @@ from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
 MAX_ACTORS = 64
-SHARED_BYTES = 260 * MIB
+SHARED_BYTES = 220 * MIB
 """What actors need only once, in addition to the process that they are forked from."""
 SMALL_PIXELS: dict[str, Any] = {
     "n_actors": 2,
@@ -146,7 +146,7 @@ class AsynchronousConfig(AlgorithmConfig):
         decisions = (self.t_max or run.longest_episode_agent_steps) * self.decision_bytes(run)
         networks = 2 * self.network_bytes
         actor = LEARNER_PROCESS_BYTES + networks + run.emulator_bytes + decisions
-        return LEARNER_FORK_SERVER_BYTES + SHARED_BYTES + self.n_actors * actor
+        return run.fork_server_bytes(LEARNER_FORK_SERVER_BYTES) + SHARED_BYTES + self.n_actors * actor
 
     def conflicts(self, run: RunFacts) -> dict[str, str]:
         """Errors of the network and of the learning rate schedule."""

@@ -192,6 +192,9 @@ class Algorithm:
     """Titles of metrics that it reports, by name; those that many methods report have theirs already."""
     panels: tuple[Panel, ...] = ()
     """Figures of its diagnostics, in order. Algorithms may share a panel."""
+    package: str | None = None
+    """The distribution that it is of with its version, as pip names them; None for Callboard. Set by
+    `backend.specs.algorithms.packages`."""
     extra: str | None = None
     """The extra of the distribution that a host needs in addition to `worker`; None: no other."""
 

@@ -51,7 +51,7 @@ class DqnConfig(ReplayedQConfig):
         # theta, theta_minus, dtheta, g and m, of which a checkpoint copies four; one copy for evaluation, one
         # of the best so far; each thread's gradient.
         networks = (11 + self.learner_threads) * NETWORK_BYTES[self.network]
-        processes = LEARNING_BYTES + ENV_FORK_SERVER_BYTES
+        processes = LEARNING_BYTES + run.fork_server_bytes(ENV_FORK_SERVER_BYTES)
         replay = self.replay_bytes(run)
         # A checkpoint that stores the replay memory holds a copy of it until it is written.
         peak = max(replay, 2 * min(replay, CHECKPOINTED_REPLAY_BYTES))

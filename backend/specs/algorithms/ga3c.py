@@ -237,7 +237,7 @@ class Ga3cConfig(AlgorithmConfig):
         trained = (self.min_training_batch + self.t_max) * self.n_trainers
         return (
             LEARNING_BYTES
-            + ENV_FORK_SERVER_BYTES
+            + run.fork_server_bytes(ENV_FORK_SERVER_BYTES)
             + self.env_processes * ENV_PROCESS_BYTES
             + self.max_actors * agent
             + (predictions + trained) * run.decision_bytes

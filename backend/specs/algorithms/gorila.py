@@ -21,7 +21,7 @@ from backend.specs.fields import setting
 from backend.specs.metrics import Panel
 
 MAX_PARTS = 1_024
-RAY_BYTES = 320 * MIB
+RAY_BYTES = 450 * MIB
 """Ray's own processes."""
 RAY_PROCESS_BYTES = 250 * MIB
 """A process that Ray runs, with PyTorch and its part of the object store."""
@@ -221,7 +221,7 @@ class GorilaConfig(ReplayedQConfig):
         learners = self.n_learners * 2 * self.batch_size * run.decision_bytes
         return (
             RAY_BYTES
-            + ENV_FORK_SERVER_BYTES
+            + run.fork_server_bytes(ENV_FORK_SERVER_BYTES)
             + self.ray_processes * (RAY_PROCESS_BYTES + (KERNELS_BYTES if self.centre else 0))
             + self.n_actors * run.emulator_bytes
             + learners

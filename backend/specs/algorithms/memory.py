@@ -11,15 +11,18 @@ from typing import Literal, NamedTuple
 
 MIB = 2**20
 
-ENGINE_BYTES = 380 * MIB
-"""The engine's process with PyTorch and an environment's code; libraries count once for all processes."""
-LEARNING_BYTES = 110 * MIB
+ENGINE_BYTES = 450 * MIB
+"""The engine server, or the engine's process where it is none of its forks, with PyTorch and an environment's
+code; libraries count once for all processes."""
+LEARNING_BYTES = 160 * MIB
 """What the engine's process needs in addition if it computes gradients, and compiles kernels before."""
 LEARNER_FORK_SERVER_BYTES = 200 * MIB
-"""The process that learners are forked from, whose memory they share."""
+"""The process that learners are forked from, whose memory they share, if it is no fork of the engine."""
 ENV_FORK_SERVER_BYTES = 35 * MIB
-"""The fork server of the processes without PyTorch; every evaluation needs such a server."""
-LEARNER_PROCESS_BYTES = 20 * MIB
+"""The same for processes without PyTorch; every evaluation needs such a server."""
+FORKED_SERVER_BYTES = 15 * MIB
+"""The fork server, if it is a fork of the engine."""
+LEARNER_PROCESS_BYTES = 16 * MIB
 """A forked process that computes gradients, without network, environments and activations."""
 ENV_PROCESS_BYTES = 6 * MIB
 """A forked process that only steps environments, without these."""
@@ -108,6 +111,13 @@ class RunFacts:
     """The run's limit."""
     annealing_agent_steps: int | None
     """Agent steps over which a learning rate can be annealed."""
+    is_forked: bool
+    """Whether the engine is a fork of the engine server, and its fork server a fork of it: all share what
+    the first has loaded."""
+
+    def fork_server_bytes(self, alone: int) -> int:
+        """Memory of the fork server, which takes `alone` if it is no fork of the engine."""
+        return FORKED_SERVER_BYTES if self.is_forked else alone
 
     @property
     def observation_bytes(self) -> int:

@@ -154,10 +154,12 @@ class SynchronousConfig(AlgorithmConfig):
         workers = self.env_processes
         environments = self.n_e * run.emulator_bytes + self.rollout_bytes(run)
         if workers == 1:
-            return LEARNING_BYTES + ENV_FORK_SERVER_BYTES + environments
+            return LEARNING_BYTES + run.fork_server_bytes(ENV_FORK_SERVER_BYTES) + environments
         worker = LEARNER_PROCESS_BYTES + 2 * NETWORK_BYTES[self.network]
         fork_server = LEARNER_FORK_SERVER_BYTES + (KERNELS_BYTES if self.centre else 0)
-        return fork_server + workers * worker + environments
+        # The engine has compiled its kernels when the workers start.
+        learning = max(LEARNING_BYTES, workers * worker)
+        return run.fork_server_bytes(fork_server) + learning + environments
 
     def gpu_memory_advice(self) -> list[str]:
         """Fewer environments, whose decisions an update computes together, or half their activations."""

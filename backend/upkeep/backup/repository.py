@@ -87,14 +87,22 @@ def snapshot(db_engine: Engine, target: Path) -> None:
         assert database is not None
         with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(target)) as copy:
             source.backup(copy)
-            copy.execute("PRAGMA journal_mode=DELETE")  # one file
+            _finish(copy)
         return
     migrate.upgrade(sqlite_url(target))
     bind = db_engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     with opened(sqlite_url(target)) as copied, bind.connect() as source, copied.begin() as connection:
         copy_rows(source, connection)
     with closing(sqlite3.connect(target)) as connection:
-        connection.execute("PRAGMA journal_mode=DELETE")  # one file
+        _finish(connection)
+
+
+def _finish(copy: sqlite3.Connection) -> None:
+    """Make a copy one file without the addresses of alerts' targets, which are secrets."""
+    copy.execute("PRAGMA journal_mode=DELETE")
+    copy.execute("PRAGMA secure_delete=ON")
+    copy.execute("UPDATE alert_targets SET secret_url = ''")
+    copy.commit()
 
 
 def restore(source: Path, db_engine: Engine, *, keep_tokens: bool = False) -> list[str]:

@@ -19,7 +19,8 @@ from callboard.imports.following import follow_paths
 from callboard.imports.log import Log, UnreadableLog, problem_of
 from callboard.imports.rows import JSON_ENDINGS, TABLE_ENDINGS
 from callboard.imports.sending import Imported, Options, send
-from callboard.imports.tables import ColumnMapping, read
+from callboard.imports.table import ColumnMapping
+from callboard.imports.tables import read
 from callboard.transport import Transport, find_server, spool_root
 
 BAD_INPUT = 2

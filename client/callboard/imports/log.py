@@ -122,6 +122,7 @@ class Log:
     config: dict[str, Any] = field(default_factory=dict)
     config_details: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the JSON of settings does not say, if they are those of a run."""
+    project: str | None = None
     group: str | None = None
     tags: list[str] = field(default_factory=list)
     merged: list[str] = field(default_factory=list)

@@ -24,6 +24,8 @@ _STATES: dict[str, Literal["finished", "failed", "stopped"]] = {
     "FAILED": "failed",
     "KILLED": "stopped",
 }
+_UNNAMED = "Default"
+"""MLflow's experiment of runs for which none is named."""
 _LARGEST = sys.float_info.max
 """An SQLite store has this number, or its negative, where an infinity was logged."""
 _OWN_TAG = re.compile(r"mlflow\.|\.mlflow")
@@ -85,6 +87,7 @@ def _log(client: Any, experiment: str, run: Any, *, is_database: bool) -> Log:
     info = run.info
     name = info.run_name or info.run_id
     log = Log(f"{experiment}/{name}", f"mlflow {info.run_id}")
+    log.project = None if experiment == _UNNAMED else experiment
     log.describe_by_config({key: parse_value(text) for key, text in run.data.params.items()})
     names = Names()
     started_ms = info.start_time or 0

@@ -19,6 +19,7 @@ from callboard.errors import Rejected, Unreachable
 from callboard.imports.log import Log, problem_of
 from callboard.imports.meaning import candidates, has_score, interpret
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
+from callboard.names import project_of
 from callboard.rows import Frame, Line, clean, dumps, frames_of, json_number, split
 from callboard.spool import MAX_REQUEST_BYTES, new_ulid
 from callboard.transport import Transport
@@ -61,7 +62,7 @@ class Options:
     """What the user says of the logs."""
 
     fields: Mapping[str, Any]
-    """Of the runs, instead of the logs': `algorithm`, `environment`, `seed`, `group`, `tags`."""
+    """Of the runs, instead of the logs': `algorithm`, `environment`, `seed`, `project`, `group`, `tags`."""
     metrics: Sequence[str] = ()
     """As for `meaning.interpret`, like `step_factor`."""
     step_factor: float | None = None
@@ -184,6 +185,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
     fields = options.fields
     first = min((column.agent_steps[0] for column in log.series.values()), default=0)
     settings = _settings_of(log)
+    project = project_of(fields.get("project") or log.project or "")
     notes = f"{_IMPORTED}{log.name}, {counted(log.n_points, 'point')} from agent step {first:,}. {mark}"
     return {
         "origin": "external",
@@ -195,6 +197,7 @@ def _body(log: Log, mark: str, options: Options) -> dict[str, Any]:
         "config_details": settings.details | (log.config_details if settings.config else {}),
         "group": fields.get("group") or log.group,
         "tags": list(fields.get("tags") or log.tags),
+        **({} if project is None else {"project": project}),
         "notes": clean(notes, MAX_NOTES),
         "return_metric": log.return_metric,
         "step_unit": log.step_unit,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from callboard.axes import Axes
 from callboard.imports.log import Log, UnreadableLog
-from callboard.limits import MAX_GROUP, MAX_TAG
+from callboard.limits import MAX_GROUP
 from callboard.names import Names
 from callboard.wandb.settings import flat
 
@@ -67,9 +67,7 @@ def _by_run(rows: Iterable[sqlite3.Row]) -> dict[str, list[sqlite3.Row]]:
 def _log(
     path: Path, run: str, stored: list[sqlite3.Row], configs: list[sqlite3.Row], alerts: list[sqlite3.Row]
 ) -> Log:
-    log = Log(
-        f"{path.stem}/{stored[0]['run_name']}", f"trackio {path.stem} {run}", tags=[path.stem[:MAX_TAG]]
-    )
+    log = Log(f"{path.stem}/{stored[0]['run_name']}", f"trackio {path.stem} {run}", project=path.stem)
     for row in configs:
         config = _object(row["config"])
         log.group = str(config["_Group"])[:MAX_GROUP] if config.get("_Group") else None

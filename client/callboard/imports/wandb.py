@@ -97,7 +97,8 @@ class Reader:
             self.log.identity = f"wandb {run.run_id} {self._started_at!r}"
             self._config(run.config)
             self.log.group = run.run_group[:MAX_GROUP] or None
-            labels = [run.project, run.entity, *run.tags]
+            self.log.project = run.project or None
+            labels = [run.entity, *run.tags]
             self.log.tags = [*dict.fromkeys(label[:MAX_TAG] for label in labels if label)][:MAX_TAGS]
             if run.notes:
                 self.log.lines.append((self._started_at, f"notes: {run.notes}"))

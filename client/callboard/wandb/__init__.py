@@ -111,7 +111,7 @@ def save(glob_str: str | os.PathLike[str] | None = None, *arguments: Any, **opti
 
 
 def alert(title: str, text: str = "", level: Any = None, wait_duration: Any = None) -> None:
-    """Write a warning, or a line of another level, into the run's log."""
+    """Raise an alert, unless one with its title was raised in the last minute, or `wait_duration`."""
     if (active := current("alert")) is not None:
         active.alert(title, text, level, wait_duration)
 

@@ -16,6 +16,7 @@ from callboard.errors import CallboardError
 from callboard.external import ExternalRun
 from callboard.foreign import Foreign
 from callboard.limits import MAX_ALGORITHM, MAX_GROUP, MAX_NAME, MAX_NOTES, MAX_TAG, MAX_TAGS
+from callboard.names import project_of
 from callboard.ranks import rank
 from callboard.rows import RUN_ID
 from callboard.starting import init as start
@@ -82,8 +83,8 @@ def init(
     """Start a run, or return the one that has not been finished.
 
     Args:
-        project: a tag of the run, as are `entity` and `job_type`.
-        entity: see `project`.
+        project: the run's project.
+        entity: a tag of the run, as is `job_type`.
         config: settings: a mapping, or an object with attributes. Its `env_id`, `exp_name` and `seed` are the
             run's environment, algorithm and seed, also if they come later. A run whose settings name no
             algorithm before its first row has that of the script's name.
@@ -209,10 +210,11 @@ def _start(
     default_algorithm = None
     if "algorithm" not in {**named, **given}:
         default_algorithm = plain_word(_script(), MAX_ALGORITHM)
-    tags = [labels.get("project"), labels.get("entity"), labels.get("job_type"), *labels["tags"]]
+    tags = [labels.get("entity"), labels.get("job_type"), *labels["tags"]]
     fields: dict[str, Any] = {"algorithm": UNKNOWN, "environment": UNKNOWN} | named
     fields |= {
         "name": as_text(given.get("name") or _script())[:MAX_NAME],
+        "project": project_of(labels.get("project", "")),
         "group": labels["group"][:MAX_GROUP] if labels.get("group") else None,
         "tags": [*dict.fromkeys(as_text(tag)[:MAX_TAG] for tag in tags if tag)][:MAX_TAGS],
         "notes": notes[-MAX_NOTES:] or None,

@@ -10,7 +10,7 @@ from callboard.foreign import USED, Refused, Table
 _METHODS = {
     "log": "data step commit",
     "finish": "exit_code",
-    "alert": "title text level",
+    "alert": "title text level wait_duration",
     "save": "glob_str base_path glob",
     "define_metric": "name step_metric step_sync overwrite",
     "log_model": "path",
@@ -82,8 +82,6 @@ _SAID: dict[str, str] = {
     "WANDB_LOG_MODEL": "pass the model's file to wandb.save",
     "WANDB_WATCH": _TO_COUNT,
     "WANDB_*": "the variable has no meaning here",
-    "alert.wait_duration": "every alert is a warning in the run's log",
-    "Run.alert.wait_duration": "every alert is a warning in the run's log",
     "*save.policy": "a file is stored when save is called: call it again after a change",
     "*define_metric.hidden": "charts are chosen on the run's page",
     "*define_metric.summary": "the summary has the last values; best and mean are on the run's page",

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from callboard.cleaning import as_text
+from callboard.cleaning import as_number, as_text
 from callboard.external import ExternalRun
 from callboard.foreign import Foreign
 from callboard.spool import new_ulid
@@ -25,6 +25,8 @@ from callboard.wandb.table import TABLE
 
 _LABELS = {"project": "", "entity": "", "group": "", "job_type": "", "notes": "", "tags": ()}
 _VALUES: dict[str, Any] = {"sweep_id": None, "sweep_url": None, "offline": False, "starting_step": 0}
+_WAIT_S = 60.0
+_MAX_TITLES = 1_000
 _LEVELS = {"INFO": "info", "WARN": "warning", "WARNING": "warning", "ERROR": "error"}
 _KINDS = {"watch": "gradients", "log_code": "code"}
 """What the methods give that are counted as not kept; those of artifacts give artifacts."""
@@ -77,6 +79,8 @@ class WandbRun:
         self._labels: dict[str, Any] = _LABELS | dict(labels or {})
         self._later_name: str | None = None
         self._dir: str | None = None
+        self._alerted_at: dict[str, float] = {}
+        """Title of an alert -> when the last one with it was raised."""
         atexit.register(self._complete)  # before the run ends itself
 
     def __enter__(self) -> WandbRun:
@@ -246,11 +250,22 @@ class WandbRun:
         self.save(os.path.join(glob.escape(text), "*") if os.path.isdir(text) else glob.escape(text))
 
     def alert(self, title: str, text: str = "", level: Any = None, wait_duration: Any = None) -> None:
-        """Write a warning, or a line of another level, into the run's log."""
-        self.foreign.arguments("alert", {"wait_duration": wait_duration})
-        if self.external is not None:
-            named = as_text(getattr(level, "value", level)).upper()
-            self.external.text(title, text or None, level=_LEVELS.get(named, "warning"))
+        """Raise an alert, unless one with its title was raised in the last minute, or `wait_duration`: then
+        it is a line of the run's log only."""
+        if self.external is None:
+            return
+        named = as_text(getattr(level, "value", level)).upper()
+        chosen = _LEVELS.get(named, "warning")
+        wait_s = as_number(getattr(wait_duration, "total_seconds", lambda: wait_duration)())[0]
+        now, heading = time.monotonic(), as_text(title)
+        before = self._alerted_at.get(heading)
+        if before is None or now - before >= (_WAIT_S if wait_s is None else wait_s):
+            if len(self._alerted_at) >= _MAX_TITLES:
+                self._alerted_at.clear()
+            self._alerted_at[heading] = now
+            self.external.alert(heading, text or "", level=chosen)
+        else:
+            self.external.text(heading, text or None, level=chosen)
 
     def write_logs(self, text: str) -> None:
         """Write a line into the run's log."""

@@ -1,4 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components, paths } from './generated';
 import { keys } from './keys';
@@ -29,35 +30,40 @@ export type ComparisonRequest = {
   training: boolean;
 };
 
-/** Statistics over groups of seeds. */
-export const comparisonQuery = ({
-  runs,
+const parametersOf = ({ runs, score, at, threshold, protocol, baseline, pairs }: ComparisonRequest) => ({
+  run: [...runs],
   score,
   at,
-  threshold,
-  protocol,
-  baseline,
-  pairs,
-  training,
-}: ComparisonRequest) =>
-  queryOptions({
+  ...(threshold === undefined ? {} : { threshold }),
+  ...(protocol === undefined ? {} : { protocol }),
+  ...(baseline === undefined ? {} : { baseline }),
+  ...(pairs === undefined ? {} : { pairs }),
+});
+
+/** The address of a comparison's table as a file. */
+export function tableFile(
+  request: ComparisonRequest,
+  table: 'scores' | 'differences',
+  format: 'csv' | 'latex',
+): string {
+  const query = new URLSearchParams({ table, format });
+  for (const [name, value] of Object.entries(parametersOf(request)))
+    for (const item of [value].flat()) query.append(name, String(item));
+  return served(`/api/v1/comparisons/table?${query.toString()}`);
+}
+
+/** Statistics over groups of seeds. */
+export const comparisonQuery = (request: ComparisonRequest) => {
+  const { runs, score, at, threshold, protocol, baseline, pairs, training } = request;
+  return queryOptions({
     queryKey: keys.comparison(runs, score, at, threshold, protocol, baseline, pairs),
-    queryFn: ({ signal }) => {
-      const query = {
-        run: [...runs],
-        score,
-        at,
-        ...(threshold === undefined ? {} : { threshold }),
-        ...(protocol === undefined ? {} : { protocol }),
-        ...(baseline === undefined ? {} : { baseline }),
-        ...(pairs === undefined ? {} : { pairs }),
-      };
-      return unwrap(api.GET('/api/v1/comparisons', { params: { query }, signal }));
-    },
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/comparisons', { params: { query: parametersOf(request) }, signal })),
     refetchInterval: training ? REFETCH_MS : false,
     placeholderData: keepPreviousData,
     enabled: runs.length > 0,
   });
+};
 
 type GroupsQuery = Omit<AllGroupsQuery, 'cursor'>;
 

@@ -50,6 +50,8 @@ export const keys = {
   /** Of what follows the points of metrics. */
   series: (runs: readonly string[], metrics: readonly string[], ...rest: Key) =>
     ['run', runs, sectionsOf(metrics), metrics, ...rest] as const,
+  /** Of what the runs of a view are called. */
+  names: (runs: readonly string[], beside: Key) => ['run', runs, [], 'names', beside] as const,
   metrics: (runs: readonly string[]) => ['run', runs, 'metrics'] as const,
   /** Scores of training change all the time: they are refetched at an interval, and at the end. */
   comparison: (runs: readonly string[], score: string, ...rest: Key) =>
@@ -59,9 +61,17 @@ export const keys = {
   sweep: (id: string) => ['sweep', id] as const,
   papers: (...rest: Key) => ['study', null, ...rest] as const,
   study: (id: string, ...rest: Key) => ['study', id, ...rest] as const,
+  allAlerts: () => ['alert', null] as const,
+  alerts: (unread: boolean) => ['alert', null, unread] as const,
+  unreadAlerts: () => ['alert', null, true, 'latest'] as const,
+  allAlertRules: () => ['alert_rule', null] as const,
+  /** Of all rules, or of those about a run. */
+  alertRules: (run?: string) => ['alert_rule', null, { run }] as const,
+  alertTargets: () => ['alert_target', null] as const,
 
   bulkPreview: (...request: Key) => [UNWATCHED, 'bulk-preview', ...request] as const,
   estimate: (fields: unknown) => [UNWATCHED, 'estimate', fields] as const,
+  projects: () => [UNWATCHED, 'projects'] as const,
   runFields: () => [UNWATCHED, 'run-fields'] as const,
   runMetrics: (runs: readonly string[], metrics: readonly string[]) =>
     [UNWATCHED, 'run-metrics', runs, metrics] as const,

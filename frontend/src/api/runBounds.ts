@@ -4,7 +4,7 @@ import schemas from './schemas.json';
 type Schema = Readonly<Record<string, unknown>>;
 type Keyword = 'minimum' | 'maximum' | 'maxLength' | 'maxItems';
 
-const { name, group, notes, tags, seed, seeds, priority } = schemas.RunFields.properties;
+const { name, group, project, notes, tags, seed, seeds, priority } = schemas.RunFields.properties;
 const evaluation = schemas.EvaluationRequest.properties;
 const sweep = schemas.SweepSpec.properties;
 
@@ -18,6 +18,7 @@ function bound(field: Schema, keyword: Keyword): number {
 
 export const MAX_NAME = bound(name, 'maxLength');
 export const MAX_GROUP = bound(group, 'maxLength');
+export const MAX_PROJECT = bound(project, 'maxLength');
 export const MAX_METRIC = bound(schemas.RunChanges.properties.return_metric, 'maxLength');
 export const MAX_NOTES = bound(notes, 'maxLength');
 export const MAX_TAGS = bound(tags, 'maxItems');

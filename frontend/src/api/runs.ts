@@ -11,6 +11,7 @@ import { api, unwrap } from './client';
 import type { components, paths } from './generated';
 import { keys } from './keys';
 import { asProblem } from './problem';
+import { DEFAULT_PROJECT } from '@/lib/project';
 
 export type Run = components['schemas']['RunOut'];
 export type RunDetail = components['schemas']['RunDetail'];
@@ -37,6 +38,13 @@ export const runsQuery = (query: RunsQuery) =>
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
+
+/** Every project that a run is filed under. */
+export const projectsQuery = queryOptions({
+  queryKey: keys.projects(),
+  queryFn: async ({ signal }) => (await unwrap(api.GET('/api/v1/runs/projects', { signal }))).items,
+  staleTime: 15_000,
+});
 
 /** One run with its attempts and its lineage. */
 export const runQuery = (id: string) =>
@@ -111,7 +119,7 @@ export type RunChanges = components['schemas']['RunChanges'];
 /** What an editor has read of a run's fields. */
 export type RunExpectation = components['schemas']['RunExpectation'];
 
-/** Changes a run's name, notes, tags, group or priority, and shows them everywhere immediately. */
+/** Changes a run's name, notes, tags, group, project or priority, and shows them everywhere immediately. */
 export function useRunChange(id: string) {
   const client = useQueryClient();
   return useMutation({
@@ -190,8 +198,8 @@ export type BulkResult = components['schemas']['BulkOut'];
 /** The runs of a bulk action: given ones, or those that a filter matches. */
 export type BulkTarget = { ids: readonly string[] } | { filter: string; expected: number };
 
-/** What some bulk actions need: the tags of `tag` and `untag`, the priority of `prioritise`. */
-export type BulkDetails = { tags: string[] } | { priority: number };
+/** What some bulk actions need: the tags of `tag` and `untag`, the priority of `prioritise`, the project of `move`. */
+export type BulkDetails = { tags: string[] } | { priority: number } | { project: string };
 
 /** Runs of one request; more are changed in several. */
 const BULK_SIZE = 500;
@@ -258,6 +266,12 @@ export async function undoBulk(action: BulkAction, { items }: BulkResult): Promi
   const done = items.filter((item) => item.done);
   const inverse = INVERSE[action];
   if (!inverse) return;
+  if (inverse === 'move') {
+    const byProject = Map.groupBy(done, ({ former_project }) => former_project ?? DEFAULT_PROJECT);
+    for (const [project, items] of byProject)
+      await applyBulk('move', { ids: items.map(({ id }) => id) }, { project });
+    return;
+  }
   const byTags = new Map<string, string[]>();
   for (const { id, changed_tags } of done) {
     const key = JSON.stringify(changed_tags);
@@ -294,6 +308,7 @@ const INVERSE: Partial<Record<BulkAction, BulkAction>> = {
   delete: 'restore',
   tag: 'untag',
   untag: 'tag',
+  move: 'move',
 };
 
 export const canUndo = (action: BulkAction): boolean => action in INVERSE;

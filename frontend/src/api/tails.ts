@@ -1,8 +1,8 @@
 /** Figures of the service: typed arrays from JSON, and what is new of a figure that grows. */
 import type { Data, Layout } from 'plotly.js';
 
-/** The parts of a label, such as "PAAC on Pong", "n_e = 8", "5 seeds". */
-export type Label = { name?: string; settings?: string; detail?: string };
+/** The parts of a label: the name in the view, such as "lr 0.001", and a detail, such as the source. */
+type Label = { name?: string; detail?: string };
 
 /** Facts about a trace. */
 export type Meta = {
@@ -11,8 +11,6 @@ export type Meta = {
   group?: string;
   source?: string;
   label?: Label;
-  /** The whole label, where the trace's name is shortened. */
-  title?: string;
   /** Of each point: lower bound of the range, or the window's mean minus its standard deviation. */
   low?: Float64Array;
   /** Of each point: upper bound of the range, or the window's mean plus its standard deviation. */

@@ -58,11 +58,11 @@ type Props = {
   colour: string;
   /** A reference value. */
   mark?: number;
-  /** The scores of the seeds, drawn if there is no interval. */
+  /** The scores of the seeds. */
   scores?: readonly number[];
 };
 
-/** An estimate as a dot in its interval, or among its seeds; decorative, for the numbers are in the next cell. */
+/** An estimate among its seeds, as a dot if it has an interval; decorative, for the numbers are in the next cell. */
 export function Interval({ estimate: { value, low, high }, from, to, colour, mark, scores = [] }: Props) {
   if (value === null) return null;
   const at = (number: number): string =>
@@ -76,11 +76,10 @@ export function Interval({ estimate: { value, low, high }, from, to, colour, mar
       {low !== null && high !== null && (
         <line x1={at(low)} x2={at(high)} y1="50%" y2="50%" stroke={colour} strokeWidth="3" />
       )}
-      {low === null && scores.length > 0 ? (
-        scores.map((score, seed) => (
-          <circle key={seed} cx={at(score)} cy="50%" r="3" fill="none" stroke={colour} strokeWidth="1.5" />
-        ))
-      ) : (
+      {scores.map((score, seed) => (
+        <circle key={seed} cx={at(score)} cy="50%" r="3" fill="none" stroke={colour} strokeWidth="1.5" />
+      ))}
+      {(low !== null || scores.length === 0) && (
         <circle cx={at(value)} cy="50%" r="4" fill={colour} stroke="var(--panel)" strokeWidth="1.5" />
       )}
     </svg>

@@ -16,9 +16,12 @@ const SHORTCUTS: readonly { page: string; shortcuts: readonly Shortcut[] }[] = [
   {
     page: 'Runs',
     shortcuts: [
-      { keys: ['↑', '↓', 'Home', 'End'], action: 'Move in the list' },
-      { keys: ['Space'], action: 'Select the run' },
+      { keys: ['↑', '↓', 'Home', 'End'], action: 'Move in the list; also J and K' },
+      { keys: ['→', '←'], action: 'Move within the row' },
+      { keys: ['Space'], action: 'Select the run; also X' },
       { keys: ['Enter'], action: 'Open the run' },
+      { keys: ['C'], action: 'Compare the selected runs' },
+      { keys: ['Esc'], action: 'Back to the list, or to the row' },
     ],
   },
   {

@@ -24,10 +24,6 @@ export const nextBound = (bound: number, reached: number): number =>
 /** Whether the run is trained elsewhere, by a script that only records it here. */
 export const isExternal = ({ origin }: { origin: string }): boolean => origin === 'external';
 
-/** The beginning of a run's default name, which lists show in columns of their own. */
-export const startOfName = ({ algorithm, environment }: { algorithm: string; environment: string }): string =>
-  `${algorithm} ${environment.replace(/^ALE\//, '')} `;
-
 /** The query for the runs with exactly this tag. */
 export const queryOfTag = (tag: string): string =>
   `tag=${/^[\w./-]+$/.test(tag) ? tag : `"${tag.replaceAll(/["\\]/g, String.raw`\$&`)}"`}`;

@@ -93,6 +93,7 @@ const RUN_SORTS = [
   'seed',
   'priority',
   'group',
+  'project',
   'score',
   'best_return',
   'agent_steps',
@@ -140,6 +141,7 @@ const runGroup = (value: unknown): string | undefined => {
 export const runsSearch = alsoByRestNames({ filter: 'q' }, (search) =>
   checked({
     q: text(search.q),
+    project: nameOf(search.project),
     state: text(search.state),
     sort: runSort(search.sort),
     archived: flag(search.archived),
@@ -226,6 +228,14 @@ export const runSearch = (search: Search) =>
     changed: flag(search.changed),
     /** Style of the run's lines, as on the page that links here. */
     style: styles(search.style)?.split(',')[0],
+  });
+
+export const alertsSearch = (search: Search) =>
+  checked({
+    /** Whether only unread alerts are listed. */
+    unread: flag(search.unread),
+    /** The run that a new rule is about. */
+    run: RUN_ID.test(text(search.run) ?? '') ? text(search.run) : undefined,
   });
 
 export const replaySearch = (search: Search) =>

@@ -4,6 +4,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo, useRef } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
+import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/api/runBounds';
 import { runsByIdQuery, type Run } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
@@ -21,6 +22,7 @@ import { formatSizes, parseSizes } from '@/components/chart/panelSize';
 import { Problem } from '@/components/feedback';
 import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
+import { GroupChips } from '@/features/compare/GroupChips';
 import { NothingCompared } from '@/features/compare/NothingCompared';
 import { RunChips } from '@/features/compare/RunChips';
 import { RunFinder } from '@/features/compare/RunFinder';
@@ -35,12 +37,8 @@ import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
 import { hasEnded, isExternal } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
-import { legendNames } from '@/lib/shortNames';
 
 const route = getRouteApi('/shell/compare');
-/** Over seeds no run is hidden: the mean and the band are of all. */
-const NONE: ReadonlySet<string> = new Set();
-
 type Search = ReturnType<typeof compareSearch>;
 
 /** Why no study can be made of any of the runs. */
@@ -75,14 +73,10 @@ export default function ComparePage() {
   const { centre = DEFAULT_SPREAD.centre, interval = DEFAULT_SPREAD.interval } = search;
   const seeds = search.seeds ?? false;
   const spread = useMemo(() => possible({ centre, interval, seeds }), [centre, interval, seeds]);
-  const names = useMemo(() => legendNames(runs), [runs]);
+  const names = useNames(runs);
   const titles = useSettingTitles(runs);
   const styles = useMemo(() => parseRunStyles(ids, search.styles), [ids, search.styles]);
   const groupStyles = useMemo(() => parseGroupStyles(search.group_styles), [search.group_styles]);
-  const drawnStyles = useMemo(() => {
-    const drawn = new Map(existing.map((id) => [id, styles.get(id) ?? 0]));
-    return grouped ? styleParameters(new Map(), groupStyles) : styleParameters(drawn);
-  }, [existing, styles, grouped, groupStyles]);
   const dots = useMemo(
     () => styleParameters(new Map(runs.map(({ id }) => [id, styles.get(id) ?? 0]))),
     [runs, styles],
@@ -106,14 +100,26 @@ export default function ComparePage() {
     ...comparisonQuery({ runs: runs.map(({ id }) => id), ...view, training }),
     enabled: grouped && runs.length > 0,
   });
-  const stylesOfGroups = useMemo(() => {
-    const groups = comparison?.groups ?? [];
-    const given = distinctStyles(
-      groups.map(({ id }) => id),
-      groupStyles,
-    );
-    return new Map(groups.flatMap((group) => group.runs.map(({ run }) => [run, given.get(group.id) ?? 0])));
-  }, [comparison, groupStyles]);
+  const groups = useMemo(() => (grouped ? (comparison?.groups ?? []) : []), [grouped, comparison]);
+  const stylesOfGroups = useMemo(
+    () =>
+      distinctStyles(
+        groups.map(({ id }) => id),
+        groupStyles,
+      ),
+    [groups, groupStyles],
+  );
+  /** Over seeds whole groups are hidden: the mean and the band are of all their runs. */
+  const notDrawn = useMemo(() => {
+    if (!grouped) return hidden;
+    const ofGroups = groups.filter(({ id }) => hidden.has(id));
+    return new Set(ofGroups.flatMap(({ id, runs: members }) => [id, ...members.map(({ run }) => run)]));
+  }, [grouped, groups, hidden]);
+  const drawnStyles = useMemo(() => {
+    if (!grouped) return styleParameters(new Map(existing.map((id) => [id, styles.get(id) ?? 0])));
+    // Each group keeps its style while others are hidden.
+    return styleParameters(new Map(), notDrawn.size > 0 ? stylesOfGroups : groupStyles);
+  }, [existing, styles, grouped, groupStyles, notDrawn, stylesOfGroups]);
   const environments = useMemo(() => [...new Set(runs.map(({ environment }) => environment))], [runs]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
@@ -125,7 +131,7 @@ export default function ComparePage() {
   const setRuns = (next: readonly string[]): void =>
     change({
       runs: [...new Set(next)].join(',') || undefined,
-      hidden: [...hidden].filter((id) => next.includes(id)).join(',') || undefined,
+      hidden: [...hidden].filter((id) => !wanted.includes(id) || next.includes(id)).join(',') || undefined,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
     });
   const add = (id: string): void => setRuns([...wanted, id]);
@@ -141,6 +147,14 @@ export default function ComparePage() {
     <div className="page" style={{ display: 'grid', gap: 12 }}>
       <div className={classes.top}>
         <h1 className="page-title">Compare</h1>
+        <span className="muted">{grouped && comparison ? comparison.shared_name : names.shared}</span>
+        <Button
+          className={classes.skip ?? ''}
+          size="compact-xs"
+          onClick={() => document.querySelector<HTMLElement>('[aria-label="Charts"]')?.focus()}
+        >
+          Skip to the charts
+        </Button>
         <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
         {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
@@ -153,21 +167,36 @@ export default function ComparePage() {
             </Button>
           </div>
         )}
-        <RunChips
-          runs={runs}
-          ids={existing}
-          missing={missing.filter((id) => ids.includes(id))}
-          grouped={grouped}
-          styles={grouped ? stylesOfGroups : styles}
-          onStyle={(id, style) =>
-            change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
-          }
-          hidden={hidden}
-          onHide={hide}
-          onAdd={add}
-          onRemove={remove}
-          finder={finder}
-        />
+        {groups.length > 0 && missing.length === 0 ? (
+          <GroupChips
+            groups={groups}
+            styles={stylesOfGroups}
+            onStyle={(group, style) =>
+              change({ group_styles: formatGroupStyles(restyled(stylesOfGroups, group, style)) }, true)
+            }
+            hidden={hidden}
+            onHide={hide}
+            onAdd={add}
+            onRemove={(removed) => setRuns(wanted.filter((id) => !removed.includes(id)))}
+            finder={finder}
+          />
+        ) : (
+          <RunChips
+            runs={runs}
+            names={names}
+            ids={existing}
+            missing={missing.filter((id) => ids.includes(id))}
+            styles={styles}
+            onStyle={(id, style) =>
+              change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
+            }
+            hidden={hidden}
+            onHide={hide}
+            onAdd={add}
+            onRemove={remove}
+            finder={finder}
+          />
+        )}
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {existing.length === 0 && (
@@ -207,8 +236,7 @@ export default function ComparePage() {
                 seeds: seeds || undefined,
               })
             }
-            names={names}
-            hidden={grouped ? NONE : hidden}
+            hidden={notDrawn}
           />
         </CurveViewProvider>
       )}
@@ -246,7 +274,7 @@ export default function ComparePage() {
               />
               <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
                 <h2 className="section-title">Runs</h2>
-                <ScoresTable runs={runs} />
+                <ScoresTable runs={runs} names={names} />
               </section>
               <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
                 <h2 className="section-title">Config diff</h2>

@@ -220,7 +220,8 @@ function LoadedRun({ run }: { run: RunDetail }) {
               <AgentPanel
                 ref={agent}
                 run={run.id}
-                running={run.state === 'running'}
+                // The live view connects while the engine starts: nothing is missed.
+                running={run.state === 'starting' || run.state === 'running'}
                 ended={hasEnded(run.state)}
                 selected={search.episode}
                 onDeselect={() => change({ episode: undefined })}

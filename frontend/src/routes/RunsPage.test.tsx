@@ -20,7 +20,7 @@ const service = vi.hoisted(() => {
     ...{ origin: 'callboard', agent_steps: 0, created_at: '2026-01-01T00:00:00Z', score: null, spec: {} },
   });
   const group = (name: string) => ({
-    ...{ key: name, name, n: 1, n_scored: 0, score: { value: null } },
+    ...{ key: name, name, n: 1, n_scored: 0, scores: [], score: { value: null } },
     states: {},
     runs: ['A'],
   });

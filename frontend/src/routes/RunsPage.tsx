@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useCallback, useMemo, useRef } from 'react';
+import { useCallback, useEffect, useMemo, useRef } from 'react';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { deletedRunsQuery, runsQuery } from '@/api/runs';
 import { TextLink } from '@/components/controls';
@@ -27,6 +27,7 @@ import { RunsTable } from '@/features/runs/RunsTable';
 import classes from '@/features/runs/runs.module.css';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
 import { useSelection } from '@/features/runs/selection';
+import { useProject } from '@/lib/project';
 import { whyNotForked } from '@/lib/run';
 import { defined } from '@/lib/search';
 
@@ -34,9 +35,31 @@ const route = getRouteApi('/shell/');
 const NO_FIELDS: readonly RunField[] = [];
 
 export default function RunsPage() {
-  const search = route.useSearch();
+  const address = route.useSearch();
   const navigate = route.useNavigate();
+  const [chosen, choose] = useProject();
   useDocumentTitle('Runs · Callboard');
+  const isChosen = address.project === undefined && chosen !== '';
+  const search: RunsSearch = isChosen ? { ...address, project: chosen } : address;
+  const change = (to: RunsSearch, replace = false): void => {
+    if (to.project === undefined) choose('');
+    void navigate({ search: to, replace, resetScroll: !replace });
+  };
+  useEffect(() => {
+    // As with columns: the address shares what this browser shows.
+    if (isChosen)
+      void navigate({ search: { ...address, project: chosen }, replace: true, resetScroll: false });
+  });
+  return <RunsView search={search} onSearch={change} />;
+}
+
+type Props = {
+  search: RunsSearch;
+  onSearch: (search: RunsSearch, replace?: boolean) => void;
+};
+
+/** The list of runs, or the first steps of an empty installation. */
+export function RunsView({ search, onSearch }: Props) {
   const {
     data,
     error,
@@ -69,7 +92,7 @@ export default function RunsPage() {
     if (hasNextPage && !isFetchingNextPage && !error) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, error, fetchNextPage]);
   const change = (to: { [K in keyof RunsSearch]: RunsSearch[K] | undefined }, replace = false): void => {
-    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: !replace });
+    onSearch(defined({ ...search, ...to }), replace);
   };
   const { columns, layout, setLayout } = useColumns(fields, search.columns, (parameter) =>
     change({ columns: parameter }, true),
@@ -85,7 +108,7 @@ export default function RunsPage() {
   };
 
   const showAll = (
-    <Button variant="default" onClick={() => void navigate({ search: {} })}>
+    <Button variant="default" onClick={() => onSearch({})}>
       Show all runs
     </Button>
   );
@@ -200,6 +223,7 @@ export default function RunsPage() {
           notShown={isPending || isPlaceholderData ? 0 : selection.notShown}
           canFork={runs.some((run) => selection.ids.has(run.id) && whyNotForked(run) === undefined)}
           onClear={clear}
+          onLeave={() => list.current?.querySelector<HTMLElement>('[role=row][tabindex="0"]')?.focus()}
         />
       )}
     </div>

@@ -12,9 +12,8 @@ from sqlalchemy.orm import Session
 from backend.analysis.comparisons import run_groups
 from backend.analysis.comparisons.service import compare
 from backend.analysis.metrics import repository as series
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.early import EPISODE_LENGTH, mark_early
-from backend.analysis.metrics.grouping import Spread
 from backend.analysis.metrics.service import ChartRequest, chart
 from backend.db import Run
 from backend.db.engine import writing
@@ -23,6 +22,7 @@ from backend.specs.departures import with_change
 from backend.specs.events import PointsEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
+from backend.statistics.grouping import Spread
 from tests.support.rows import CARTPOLE
 
 RETURN = "rollout/episode_return"

@@ -18,8 +18,8 @@ def test_external_runs_are_grouped_by_seed_and_compared_on_training_returns(
     ids = [run["id"] for run in [*runs, own]]
     groups = client.get("/api/v1/comparisons/groups", params={"by": "seed"}).json()["items"]
     assert {group["name"]: group["n"] for group in groups} == {
-        "paac (external) on CartPole": 3,
-        "PAAC on CartPole": 1,
+        "paac (external)": 3,
+        "PAAC": 1,
     }
     comparison = client.get("/api/v1/comparisons", params={"run": ids, "score": "training"}).json()
     external = next(group for group in comparison["groups"] if group["n"] == 3)

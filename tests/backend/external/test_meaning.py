@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from callboard.known_tags import return_candidates, return_metric, series_units
-from tests.backend.analysis.figures.lines import numbers
+from tests.backend.drawing.lines import numbers
 from tests.support.external import SOURCE, batch, checkpoint, create, send, upload
 from tests.support.rows import make_run
 from tests.support.service import RunningService
@@ -154,16 +154,20 @@ def test_charts_and_groups_name_the_metric_that_counts_as_the_return(sqlite_serv
         assert title(figure, ids[:1]) == "Return (true/return)"
         assert title(figure, ids) == "Return (the metric of each run)"
     compared = client.get("/api/v1/comparisons", params={"run": ids}).json()
-    names = {group["name"].partition("(return_metric = ")[2] for group in compared["groups"]}
-    assert names == {"true/return, a = 0, b = 0)", "shaped/return, a = 1, b = 1)"}
+    assert {group["name"] for group in compared["groups"]} == {
+        "return_metric true/return · a 0 · b 0 · c 0",
+        "return_metric shaped/return · a 1 · b 1 · c 1",
+    }
     configs: tuple[dict[str, Any], ...] = ({"return_metric": "own"}, {})
     equal = [
         create(client, return_metric=metric, config=config)
         for metric, config in zip(metrics, configs, strict=True)
     ]
     compared = client.get("/api/v1/comparisons", params={"run": [run["id"] for run in equal]}).json()
-    names = {group["name"].partition("(return_metric of the run = ")[2] for group in compared["groups"]}
-    assert names == {"true/return, return_metric = own)", "shaped/return)"}
+    assert {group["name"] for group in compared["groups"]} == {
+        "run.return_metric true/return · config.return_metric own",
+        "run.return_metric shaped/return · no config.return_metric",
+    }
     long = create(client, return_metric="a/very/long/name/of/a/metric/that/is/the/return")
     send(client, long, "points", batch(1, [1.0], metric="a/very/long/name/of/a/metric/that/is/the/return"))
     assert title("curve", [long["id"]]) == "Return (a/very/long/name/of/a/metric/that/is/the/return)"

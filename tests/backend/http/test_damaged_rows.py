@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from backend.db import (
+    AlertRule,
     AuditEntry,
     Base,
     Branch,
@@ -50,7 +51,16 @@ COLUMNS = sorted(
 )
 DAMAGES = ("[]", "{}", "[1]", '{"a": 1}', '"x"', "5", "null", "{")
 
-LISTS = {"runs": 3, "sweeps": 2, "studies": 2, "play": 2, "recordings": 2, "branches": 2, "hosts": 2}
+LISTS = {
+    "runs": 3,
+    "sweeps": 2,
+    "studies": 2,
+    "play": 2,
+    "recordings": 2,
+    "branches": 2,
+    "hosts": 2,
+    "views": 2,
+}
 """Address -> how many of its items there are."""
 ENVIRONMENT = {
     "id": "Custom/Grid-v0",
@@ -92,6 +102,11 @@ class Rows:
             created = [client.post(f"/api/v1/{path}", json=body) for _ in range(2)]
             assert [answer.status_code for answer in created] == [201, 201], created[0].text
             ids["sweep_id" if path == "sweeps" else "study_id"] = created[0].json()["id"]
+        views = [client.post("/api/v1/views", json={"name": name, "document": {}}) for name in "ab"]
+        for view in views:
+            ids["view_id"] = view.json()["id"]
+            changed = {"document": {"filter": "seed=1"}}
+            client.patch(f"/api/v1/views/{ids['view_id']}", json=changed).raise_for_status()
         of_policy = {
             "episode_id": episode.id,
             "run_id": run.id,
@@ -162,6 +177,7 @@ class Rows:
                         scope="installation", settings={"videos_days": 3}, changed_at=utc_now()
                     ),
                     RetentionSettings(scope="group:g", settings={"videos_days": 3}, changed_at=utc_now()),
+                    AlertRule(id=new_id(), owner_id=user, created_at=utc_now(), kinds=["failed"]),
                     AuditEntry(id=new_id(), time=utc_now(), action="x", path="/", body={}, request_id="r"),
                 ]
             )

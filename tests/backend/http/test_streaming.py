@@ -50,6 +50,7 @@ STREAMING = {
 socket, and the pages' own files, which Starlette opens and closes."""
 
 BOUNDED = {
+    "/api/v1/comparisons/table",
     "/api/v1/episodes/{episode_id}/thumbnail",
     "/api/v1/figures/branch",
     "/api/v1/figures/curve",

@@ -164,6 +164,39 @@ GORILA: Printed = {
     "pull_interval": (1, "Nair 2015, algorithm 1", None),
     "agent_steps_per_update": (1, "Nair 2015, algorithm 1", None),
 }
+# Schulman et al. 2017, table 5: horizon 128, Adam stepsize 2.5e-4 x alpha, 3 epochs, minibatch 32 x 8, gamma
+# 0.99, lambda 0.95, 8 actors, clip 0.1 x alpha, VF coefficient 1, entropy 0.01; alpha from 1 to 0.
+# Its authors' code, baselines ppo2: gradients clipped to 0.5, advantages normalised, the sign of rewards.
+PPO: Printed = {
+    "network": ("nips", "Schulman 2017, 6.4", None),
+    "learning_rate": (0.00025, "Schulman 2017, table 5", "η"),
+    "learning_rate_schedule": ("linear", "Schulman 2017, table 5", None),
+    "gamma": (0.99, "Schulman 2017, table 5", "γ"),
+    "n_e": (8, "Schulman 2017, table 5", "nₑ"),
+    "t_max": (128, "Schulman 2017, table 5", "t_max"),
+    "clip": (0.1, "Schulman 2017, table 5", "ε"),
+    "gae_lambda": (0.95, "Schulman 2017, table 5", "λ"),
+    "n_epochs": (3, "Schulman 2017, table 5", "K"),
+    "n_minibatches": (4, "Schulman 2017, table 5", None),
+    "value_coefficient": (1, "Schulman 2017, table 5", "c₁"),
+    "beta": (0.01, "Schulman 2017, table 5", "β"),
+    "max_grad_norm": (0.5, "Schulman 2017, code", None),
+    "reward_clip": (1, "Schulman 2017, code", None),
+    "normalise_advantages": (True, "Schulman 2017, code", None),
+}
+# Table 3: horizon 2048, Adam stepsize 3e-4, 10 epochs, minibatch 64, gamma 0.99, lambda 0.95. Table 1:
+# clipping with epsilon 0.2 scores best. Section 6.1: no entropy bonus. Code: one environment, advantages
+# normalised.
+PPO_CONTINUOUS: Printed = {
+    "learning_rate": (0.0003, "Schulman 2017, table 3", "η"),
+    "t_max": (2048, "Schulman 2017, table 3", "t_max"),
+    "n_epochs": (10, "Schulman 2017, table 3", "K"),
+    "n_minibatches": (32, "Schulman 2017, table 3", None),
+    "clip": (0.2, "Schulman 2017, table 1", "ε"),
+    "n_e": (1, "Schulman 2017, code", "nₑ"),
+    "normalise_advantages": (True, "Schulman 2017, code", None),
+    "beta": (0, "Schulman 2017, 6.1", "β"),
+}
 _OPERATION = {
     "evaluation_protocol": "auto",
     "evaluation_interval_agent_steps": 1_000_000,
@@ -361,6 +394,32 @@ EXPECTED: dict[str, Expected] = {
         reproducibility="none",
         protocol="noop_starts_5min",
         different={"agent_steps_per_update": 4, "replay_capacity": 1_000_000},
+    ),
+    "ppo": Expected(
+        printed=PPO,
+        ours=_OPERATION | {"precision": "fp32", "evaluation_episodes": 30, "n_w": 8, "standardise": False},
+        vector={
+            "network": "mlp",
+            "learning_rate": 0.001,
+            "learning_rate_schedule": "constant",
+            "reward_clip": 0,
+            "n_w": 1,
+            "t_max": 32,
+            "clip": 0.2,
+            "n_epochs": 4,
+            "normalise_advantages": False,
+            "value_coefficient": 0.05,
+            "beta": 0,
+            "evaluation_interval_agent_steps": 100_000,
+        },
+        reproducibility="resumes_agree",
+        continuous=PPO_CONTINUOUS,
+        continuous_ours={
+            "n_w": 1,
+            "learning_rate_schedule": "constant",
+            "reward_clip": 0,
+            "value_coefficient": 1,
+        },
     ),
 }
 """Every algorithm of the catalogue."""

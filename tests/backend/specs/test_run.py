@@ -56,7 +56,7 @@ def test_parse_reports_every_invalid_field_in_one_error() -> None:
         ("environment", None, "is required"),
         ("environment", 0, "must be text, got 0"),
         ("algorithm", ["paac"], 'must be text, got ["paac"]'),
-        ("algorithm", "ppo", 'unknown algorithm "ppo"; use one of paac, paac_q, ga3c, a3c, '),
+        ("algorithm", "none", 'unknown algorithm "none"; use one of paac, paac_q, ga3c, a3c, '),
         ("stop", {}, "at least one limit"),
         ("tags", "abc", 'must be a list, got "abc"'),
         ("tags", {"a": 1}, "must be a list"),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from backend.analysis.metrics.grouping import Centre, Spread, draws_seeds
 from backend.statistics.estimates import MIN_SEEDS
+from backend.statistics.grouping import Centre, Spread, draws_seeds
 from tests.campaigns.interval_coverage.simulation import (
     BEST,
     POPULATIONS,

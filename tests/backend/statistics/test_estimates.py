@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rliable import metrics as rliable
 from scipy import stats
 
-from backend.analysis.metrics.grouping import Spread, summary
 from backend.statistics.estimates import (
     MIN_SEEDS,
     Scores,
@@ -19,6 +18,7 @@ from backend.statistics.estimates import (
     medians,
     probability_of_improvement,
 )
+from backend.statistics.grouping import Spread, summary
 
 scores = st.lists(st.integers(-50, 50).map(float), min_size=1, max_size=12).map(np.array)
 

@@ -39,6 +39,18 @@ def freeze_web(stack: Stack, rng: random.Random) -> Fault:
     return Fault(f"freeze web for {frozen_s:.1f} s", happen)
 
 
+def kill_engine_server(stack: Stack, rng: random.Random) -> Fault:
+    """Send SIGKILL to the process that forks a worker's engines."""
+    worker = rng.choice(stack.workers)
+
+    def happen() -> None:
+        for process in worker.engine_servers():
+            with suppress(psutil.Error):
+                process.kill()
+
+    return Fault(f"kill the engine server of {worker.name}", happen)
+
+
 def fill_disk(stack: Stack, rng: random.Random) -> Fault:
     """Let no file of a host, or of its engines alone, grow, as if its disk were full.
 
@@ -215,6 +227,7 @@ def _limit_files(worker: Service, n_bytes: int, *, with_worker: bool) -> None:
 FAULTS: dict[faults.Kind, int] = {
     **faults.FAULTS,
     freeze_web: 1,
+    kill_engine_server: 2,
     fill_disk: 1,
     damage_log: 2,
     damage_checkpoint: 1,

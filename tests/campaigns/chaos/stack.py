@@ -82,9 +82,17 @@ class Service:
 
     def engines(self) -> list[psutil.Process]:
         """The engine processes that it has started."""
+        return self._children("--attempt")
+
+    def engine_servers(self) -> list[psutil.Process]:
+        """Its engine server; empty before it is started."""
+        return self._children("serve")
+
+    def _children(self, argument: str) -> list[psutil.Process]:
         with suppress(psutil.Error):
             children = psutil.Process(self.process.pid).children()
-            return [child for child in children if "--attempt" in child.cmdline()]
+            # An engine's command line is one text.
+            return [child for child in children if argument in " ".join(child.cmdline()).split()]
         return []
 
     def _start(self) -> subprocess.Popen[bytes]:

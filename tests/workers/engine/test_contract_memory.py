@@ -1,12 +1,9 @@
 """The memory estimate of every algorithm against the measured peak: in `make test-long`, and by hand for
 continuous actions."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pytest
@@ -16,8 +13,11 @@ from backend.specs.events import EvaluationEvent, ReportEvent
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support.engine_process import logged
 from tests.support.memory import PeakMemory
-from tests.support.waiting import PATIENCE_S, rounds
+from tests.support.waiting import PATIENCE_S, rounds, until
 from tests.workers.engine.training.training_runs import only
+from workers import engine_server
+from workers.engine_process import EngineProcess
+from workers.engine_server import EngineServer
 
 MOST_PROCESSES = 40
 """An algorithm with more by default is measured with its preset for small machines."""
@@ -72,16 +72,22 @@ def test_memory_estimate_is_the_measured_peak_and_up_to_half_more(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))  # a first run compiles kernels
+    loads = engine_server.loads_now()
+    monkeypatch.setattr(engine_server, "loads_now", lambda: loads)  # pytest changes variables all the time
     spec = default_spec(algorithm, environment, config)
     (tmp_path / "spec.json").write_text(spec.model_dump_json())
-    engine = subprocess.Popen([sys.executable, "-m", "workers.engine", "train", str(tmp_path)])
-    peak = PeakMemory(engine.pid)
+    server = EngineServer()
+    until(lambda: server.is_ready(0.1))
+    assert server.pid is not None
+    engine = EngineProcess(["train", str(tmp_path)], output=tmp_path / "output.log", fork=server.fork)
+    peak = PeakMemory(server.pid, engine.pid)
     for _ in rounds(MEASURED_S):
         peak.sample()
-        if engine.poll() is not None:
+        if engine.has_exited():
             break
-        sleep(0.1)
-    assert engine.returncode == 0
+        engine.wait_for_exit(0.1)
+    assert engine.reap() == 0, engine.output_tail()
+    server.stop()
     reports = only(ReportEvent, logged(tmp_path))
     assert reports[-1].updates > 0
     assert only(EvaluationEvent, logged(tmp_path))

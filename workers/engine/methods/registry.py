@@ -1,7 +1,7 @@
 """The registry of methods: how each algorithm of `backend.specs.algorithms` is trained and evaluated.
 
 An algorithm's method is the `METHOD` of the module that is named after its id, in one of the packages beside
-this file, such as `dqn/dqn.py`.
+this file, such as `dqn/dqn.py`. Methods of other distributions are loaded when a run needs them.
 """
 
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from backend.specs.algorithms import ALGORITHMS
+from backend.specs.algorithms.packages import find_method
 from workers.engine.methods.base import Method
 
 
@@ -20,7 +21,7 @@ def find_modules(algorithms: Iterable[str]) -> dict[str, str]:
     """The module of each algorithm's method, by the algorithm's id.
 
     Raises:
-        RegistryError: an algorithm has no module, or several.
+        RegistryError: an algorithm has no method, or several.
     """
     files = {}
     for algorithm in algorithms:
@@ -46,7 +47,28 @@ def load_method(module: str) -> Method:
     return method
 
 
-METHODS: dict[str, Method] = {
-    algorithm: load_method(module) for algorithm, module in find_modules(ALGORITHMS).items()
-}
+class Methods(dict[str, Method]):
+    """Methods by the ids of their algorithms; those of other distributions once they were asked for."""
+
+    def __missing__(self, algorithm: str) -> Method:
+        """Load the method of another distribution's algorithm.
+
+        Raises:
+            KeyError: there is no such algorithm.
+            RegistryError: its entry point names no method.
+        """
+        point = find_method(ALGORITHMS[algorithm])
+        method = point.load()
+        if not isinstance(method, Method):
+            raise RegistryError(f"{point.value} is no Method but a {type(method).__name__}")
+        self[algorithm] = method
+        return method
+
+
+METHODS = Methods(
+    (algorithm, load_method(module))
+    for algorithm, module in find_modules(
+        name for name, algorithm in ALGORITHMS.items() if algorithm.package is None
+    ).items()
+)
 """Every method, by the id of its algorithm."""

@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import huber_loss
@@ -197,6 +198,69 @@ def ga3c_loss(
     entropy = -total_of((pi_NA * log_pi_NA).sum(-1))
     total = policy + value_coefficient * value - beta * entropy
     return ActorCriticLoss(total, policy, value, entropy)
+
+
+class PpoLoss(NamedTuple):
+    """Means over a minibatch; `total` is minimised."""
+
+    total: Tensor
+    policy: Tensor
+    value: Tensor
+    entropy: Tensor
+    kl: Tensor
+    """Estimate of KL(pi_old, pi), from the actions that were taken."""
+    clip_fraction: Tensor
+    """Fraction of the decisions whose probability ratio is outside the clip."""
+
+
+def ppo_loss(
+    log_pi_N: Tensor,
+    entropy_N: Tensor,
+    value_N: Tensor,
+    *,
+    old_log_pi_N: Tensor,
+    advantage_N: Tensor,
+    target_N: Tensor,
+    clip: Tensor,
+    beta: float,
+    value_coefficient: float,
+) -> PpoLoss:
+    """The clipped surrogate objective over a minibatch of N decisions, as a loss.
+
+        ratio   =  pi(a|s) / pi_old(a|s)
+        policy  = -mean[ min(ratio A, clip(ratio, 1 - epsilon, 1 + epsilon) A) ],   A held constant
+        value   =  mean[ (V_target - V(s))^2 ]
+        entropy =  mean[ H(pi(.|s)) ]
+        total   =  policy + value_coefficient value - beta entropy
+
+    Schulman et al. 2017, equations 7 and 9. kl is the mean of ratio - 1 - log ratio, which is never negative.
+
+    Args:
+        log_pi_N: log pi(a|s; theta) of the actions taken, (N,).
+        entropy_N: H(pi(.|s; theta)), (N,).
+        value_N: V(s; theta), (N,).
+        old_log_pi_N: log pi(a|s) by the theta that acted, (N,).
+        advantage_N: estimated advantages, (N,).
+        target_N: targets of V, (N,).
+        clip: epsilon, a scalar.
+        beta: weight of the entropy.
+        value_coefficient: weight of the value loss.
+
+    Returns:
+        Scalars.
+    """
+    log_ratio_N = log_pi_N - old_log_pi_N.detach()
+    ratio_N = log_ratio_N.exp()
+    A_N = advantage_N.detach()
+    clipped_N = ratio_N.clamp(1 - clip, 1 + clip)
+    policy = -torch.minimum(ratio_N * A_N, clipped_N * A_N).mean()
+    value = (target_N.detach() - value_N).square().mean()
+    entropy = entropy_N.mean()
+    total = policy + value_coefficient * value - beta * entropy
+    with torch.no_grad():
+        kl = (ratio_N - 1 - log_ratio_N).mean()
+        clip_fraction = ((ratio_N - 1).abs() > clip).to(ratio_N.dtype).mean()
+    return PpoLoss(total, policy, value, entropy, kl, clip_fraction)
 
 
 def gaussian_actor_critic_loss(

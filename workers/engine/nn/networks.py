@@ -139,6 +139,47 @@ class GaussianActorCritic(nn.Module):
         return value_B
 
 
+class SeparateBodies(nn.Module):
+    """Two bodies on one observation, whose features lie beside each other."""
+
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features (B, 2 F) of observations (B, D)."""
+        return torch.cat([self.first(x), self.second(x)], 1)
+
+
+class DiagonalActorCritic(nn.Module):
+    """A normal policy over D numbers with a sigma each, whatever the state, and a value.
+
+    Schulman et al. 2017, section 6.1. sigma is 1 at first. With a body of `SeparateBodies`, mu is linear in
+    the first one's features, and V in the second one's; else both are linear in the same features.
+    """
+
+    def __init__(self, body: nn.Sequential, features: int, D: int) -> None:
+        """`features` is the number of the features of mu, and of those of V."""
+        super().__init__()
+        self.body = body
+        self._n_features = features
+        self.mu = nn.Linear(features, D)
+        self.log_sigma = nn.Parameter(torch.zeros(D))
+        self.value = nn.Linear(features, 1)
+        _orthogonal_body(body)
+        _orthogonal(self.mu, gain=0.01)
+        _orthogonal(self.value, gain=1.0)
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """mu (B, D) and values (B,) of observations (B, H, W, C) uint8 or (B, D) float32."""  # noqa: D403
+        return self.heads(features_of(self.body, observation))
+
+    def heads(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """mu (B, D) and values (B,) of the body's features."""  # noqa: D403
+        n = self._n_features
+        return self.mu(features[:, :n]), self.value(features[:, -n:])[:, 0]
+
+
 def as_input(observation: Tensor, *, dtype: torch.dtype = torch.float32, out: Tensor | None = None) -> Tensor:
     """Pixels (B, H, W, C) uint8 as (B, C, H, W) `dtype` in 0 to 1, in `out` if given; vectors unchanged."""
     if observation.dtype != torch.uint8:
@@ -323,6 +364,32 @@ def action_values(
     """Build a network of action values; arguments and errors as for `actor_critic`."""
     body, features = _body(network, observation_shape, centre=centre)
     return ActionValues(body, features, n_actions)
+
+
+def diagonal_actor_critic(
+    network: str,
+    observation_shape: tuple[int, ...],
+    D: int,
+    *,
+    standardise: bool = False,
+    centre: bool = False,
+) -> DiagonalActorCritic:
+    """Build a network for continuous actions (Schulman et al. 2017, section 6.1).
+
+    Args:
+        network: the network for pixels, which mu and V share; for vectors each has two layers of 64 units.
+        observation_shape: without the batch.
+        D: numbers in an action.
+        standardise, centre: as for `actor_critic`.
+    """
+    if len(observation_shape) == 1:
+        bodies = [
+            nn.Sequential(nn.Linear(observation_shape[0], 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh())
+            for _ in range(2)
+        ]
+        return DiagonalActorCritic(nn.Sequential(SeparateBodies(*bodies)), 64, D)
+    body, features = _body(network, observation_shape, standardise=standardise, centre=centre)
+    return DiagonalActorCritic(body, features, D)
 
 
 def gaussian_actor_critic(

@@ -1,6 +1,7 @@
 """Child processes of the engine: start, messages, stop. Needs no torch.
 
-Children are forked by one fork server, which has imported what they need, so that 64 start within seconds.
+Children are forked by one fork server, which has imported what they need, so that 64 start within seconds. In
+an engine that its worker's engine server has forked, the fork server is forked too (`fork_fork_server`).
 A child exits when the engine does, however the engine ends. It ignores SIGINT and SIGTERM, which the engine
 handles. Parent and child exchange messages `(kind, content)` over a `Channel`; an exception in a child is
 sent to the parent with its traceback.
@@ -17,9 +18,17 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import active_children, get_context, parent_process
+from itertools import pairwise
+from multiprocessing import (
+    active_children,
+    forkserver,
+    get_context,
+    parent_process,
+    resource_tracker,
+    util,
+)
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.util import Finalize, get_temp_dir
@@ -135,6 +144,36 @@ def preload(*modules: str) -> None:
     the modules of an earlier call."""
     envs = ("workers.engine.envs.atari", "workers.engine.envs.gymnasium_env")
     _CONTEXT.set_forkserver_preload(["workers.engine.processes.fork_server", "__main__", *modules, *envs])
+
+
+def fork_fork_server() -> None:
+    """Have the fork server be a fork of this process, not a program that imports all again.
+
+    Call it first: whatever this process opens, starts or builds later, the fork server does not have.
+    """
+    _name_fork_server_folder()
+    resource_tracker.ensure_running()  # a program
+    spawn = util.spawnv_passfds
+    util.spawnv_passfds = _fork_and_run  # type: ignore[assignment]
+    try:
+        forkserver.ensure_running()
+    finally:
+        util.spawnv_passfds = spawn
+
+
+def _fork_and_run(path: str, command: Sequence[str], descriptors: Collection[int]) -> int:
+    """Fork a process that does what `python -c CODE` would, with these descriptors; return its process id."""
+    if pid := os.fork():
+        return pid
+    try:
+        atexit._clear()
+        kept = sorted({2, *descriptors, os.sysconf("SC_OPEN_MAX")})
+        for before, after in pairwise(kept):
+            os.closerange(before + 1, after)
+        exec(command[-1], {})  # noqa: S102  # multiprocessing's own line
+    finally:
+        atexit._run_exitfuncs()
+        os._exit(0)
 
 
 class Child:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.bars import Bar, bars_figure
-from backend.analysis.figures.panels import Frame
-from backend.analysis.metrics.catalogue import FRAMES, describe
+from backend.drawing.bars import Bar, bars_figure
+from backend.drawing.catalogue import FRAMES, describe
+from backend.drawing.panels import Frame
 from backend.experiments.cells import repository
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.runs import FigureRuns

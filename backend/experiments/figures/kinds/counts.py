@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import look
-from backend.analysis.figures.panels import FRAME_PX, LEGEND_ROW_PX, MAX_TICKS, ROW_PX, Frame
-from backend.analysis.figures.theme import layout, plain_text
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.catalogue import X_AXES, describe
-from backend.analysis.metrics.chunks import Array
 from backend.db import Series
+from backend.drawing.catalogue import X_AXES, describe
+from backend.drawing.figure import Figure
+from backend.drawing.palette import look
+from backend.drawing.panels import FRAME_PX, LEGEND_ROW_PX, MAX_TICKS, ROW_PX, Frame
+from backend.drawing.theme import layout, plain_text
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.runs import FigureRuns
 from backend.experiments.figures.words import in_tables
 from backend.experiments.specs.study import StudyFigure, StudySpec
+from backend.statistics.columns import Array
 
 Line = tuple[str, str, Array, Array]
 """A metric, its title, times and values."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import look
-from backend.analysis.figures.panels import MAX_TICKS, Frame, grid_figure, present
-from backend.analysis.figures.theme import faint, plain_text
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.catalogue import EPISODE_RETURN, X_AXES, describe
-from backend.analysis.metrics.charts import Axes
+from backend.analysis.metrics.axes import Axes
 from backend.db import Series
+from backend.drawing.catalogue import EPISODE_RETURN, X_AXES, describe
+from backend.drawing.figure import Figure
+from backend.drawing.palette import look
+from backend.drawing.panels import MAX_TICKS, Frame, grid_figure, present
+from backend.drawing.theme import faint, plain_text
 from backend.experiments.cells.rows import CellRow
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.mean_curves import SPREAD, ArmCurve, mean_curve

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from backend.analysis.figures.bars import Bar
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import SYMBOLS, Look, Theme, look
-from backend.analysis.figures.panels import FRAME_PX, Frame, present
-from backend.analysis.figures.theme import ground, layout, muted, plain_text
+from backend.drawing.bars import Bar
+from backend.drawing.figure import Figure
+from backend.drawing.palette import SYMBOLS, Look, Theme, look
+from backend.drawing.panels import FRAME_PX, Frame, present
+from backend.drawing.theme import ground, layout, muted, plain_text
 from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import count_runs, reduce_runs
 from backend.experiments.figures.runs import FigureRuns

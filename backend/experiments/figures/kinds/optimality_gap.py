@@ -1,7 +1,7 @@
 """`optimality_gap`: how far each arm's normalised scores stay below 100 % on average."""
 
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.profiles import gaps_figure
+from backend.drawing.panels import Frame
+from backend.drawing.profiles import gaps_figure
 from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.kinds.profile import describe_profiles, needs_scores, profiles_of
 from backend.experiments.figures.runs import FigureRuns

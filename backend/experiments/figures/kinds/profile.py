@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.profiles import profile_figure
+from backend.drawing.figure import Figure
+from backend.drawing.panels import Frame
+from backend.drawing.profiles import profile_figure
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.reducers import TARGETS, references_of
 from backend.experiments.figures.runs import FigureRuns

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import look
-from backend.analysis.figures.panels import FRAME_PX, MAX_TICKS, ROW_PX, Frame
-from backend.analysis.figures.theme import layout, plain_text
+from backend.drawing.figure import Figure
+from backend.drawing.palette import look
+from backend.drawing.panels import FRAME_PX, MAX_TICKS, ROW_PX, Frame
+from backend.drawing.theme import layout, plain_text
 from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import count_runs, reduce_runs, with_reference
 from backend.experiments.figures.runs import FigureRuns

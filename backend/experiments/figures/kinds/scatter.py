@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import look
-from backend.analysis.figures.panels import Frame, grid_figure, present
-from backend.analysis.figures.theme import faint, plain_text, tick_text
+from backend.drawing.figure import Figure
+from backend.drawing.palette import look
+from backend.drawing.panels import Frame, grid_figure, present
+from backend.drawing.theme import faint, plain_text, tick_text
 from backend.experiments.figures.kind import Kind, Problem, StudyDrawing
 from backend.experiments.figures.reducers import count_runs, reduce_runs
 from backend.experiments.figures.runs import FigureRuns

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import look
-from backend.analysis.figures.panels import MAX_TICKS, Frame, grid_figure, present
-from backend.analysis.figures.theme import plain_text
+from backend.drawing.figure import Figure
+from backend.drawing.palette import look
+from backend.drawing.panels import MAX_TICKS, Frame, grid_figure, present
+from backend.drawing.theme import plain_text
 from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import count_runs, reduce_runs
 from backend.experiments.figures.runs import FigureRuns

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from backend.analysis.figures.panels import Frame
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.reducers import reducer_of, with_reference
 from backend.experiments.figures.runs import FigureRuns

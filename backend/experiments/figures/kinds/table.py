@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy.orm import Session
 
-from backend.analysis.figures.panels import Frame
-from backend.analysis.metrics.catalogue import describe
+from backend.drawing.catalogue import describe
+from backend.drawing.panels import Frame
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.figures.kind import Kind, StudyDrawing
 from backend.experiments.figures.kinds.bars import MetricMeans, load_means

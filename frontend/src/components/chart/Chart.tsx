@@ -1,28 +1,22 @@
 import { Skeleton } from '@mantine/core';
-import type * as Plotly from 'plotly.js';
-import type { Config, Data, Layout } from 'plotly.js';
-import { type CSSProperties, type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from 'react';
+import type { Data, Layout, PlotlyHTMLElement } from 'plotly.js';
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type MouseEvent,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
-import { TruncatedName } from '@/components/text';
-import { isTouched } from '@/lib/hooks';
-import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
 import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withoutLines, withRoom } from './endLabels';
 import { type Entry, valuesAt } from './readout';
 import { Readout } from './Readout';
-import { withTickTexts } from './scale';
-
-let loading: Promise<typeof Plotly> | undefined;
-
-/** Loads the chart library, when a chart is first shown. */
-export function loadPlotly(): Promise<typeof Plotly> {
-  loading ??= import('plotly.js-basic-dist-min').then((module) => module.default);
-  // A failed download is not cached: the next chart retries.
-  loading.catch(() => (loading = undefined));
-  return loading;
-}
+import { type Drawing, usePlotly } from './usePlotly';
 
 const REDRAW_MS = 1000;
 /** For this long after a zoom, redraws are not delayed. */
@@ -30,24 +24,13 @@ const ZOOM_MS = 3000;
 /** How far from the pointer a mark may be to be named. */
 const NEAR_PX = 6;
 /** As in Chart.module.css: the width of a card of values. */
-const CARD_PX = 180;
+const CARD_PX = 240;
 /** Distance of the card from the crosshair. */
 const CARD_GAP_PX = 12;
 /** Distance of line names from the plot. */
 const LABEL_GAP_PX = 6;
 /** The lines of a card at the pointer, and of one in another chart. */
 const [CARD_LINES, FEW_LINES] = [12, 6];
-
-const CONFIG: Partial<Config> = {
-  displayModeBar: false,
-  displaylogo: false,
-  showTips: false,
-  responsive: false,
-  doubleClick: 'autosize',
-};
-
-/** Transparent: the panel's background shows through. */
-const BACKGROUND = { paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)' };
 
 /** An axis of a drawn chart: positions in pixels of the plot. */
 type Axis = {
@@ -73,30 +56,21 @@ type PlacedLabel = EndLabel & { top: number; left: number };
 
 const NOTHING: readonly PlacedLabel[] = [];
 
-/** Places the names of lines at their ends, below a heading with the words they share. */
+/** Places the names of lines at their ends. */
 function placedLabels(element: HTMLElement, lines: readonly Data[] | null): readonly PlacedLabel[] {
   const plot = plotOf(element);
   if (!plot || !lines) return NOTHING;
   const { xaxis, yaxis } = plot;
   // On a log scale, a value of 0 or below has no place.
   const labels = endLabels(lines, xaxis.range).filter(({ value }) => Number.isFinite(yaxis.c2p(value)));
-  const { shared, rest } = splitShared(labels.map(({ name }) => name));
-  const [start, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
-  const from = shared ? start + LABEL_PX : start;
+  const [from, to] = [yaxis._offset - LABEL_PX / 2, yaxis._offset + yaxis._length + LABEL_PX / 2];
   const wanted = labels.map(({ value }) => {
     const top = yaxis._offset + yaxis.c2p(value) - LABEL_PX / 2;
     return Math.min(Math.max(top, from), to);
   });
   const tops = apart(wanted, from, to);
   const left = xaxis._offset + xaxis._length + LABEL_GAP_PX;
-  const placed = labels.map((label, at) => ({
-    ...label,
-    name: rest[at] ?? label.name,
-    left,
-    top: tops[at] ?? 0,
-  }));
-  const heading = { name: shared, title: shared, colour: undefined, value: NaN, left, top: start };
-  return shared ? [heading, ...placed] : placed;
+  return labels.map((label, at) => ({ ...label, left, top: tops[at] ?? 0 }));
 }
 
 /** What a chart shows at the crosshair. */
@@ -175,7 +149,6 @@ function DrawnChart({
   isListed,
   onError,
 }: Props & { onError: (error: unknown) => void }) {
-  const box = useRef<HTMLDivElement>(null);
   const crosshairLine = useRef<HTMLDivElement>(null);
   const drawnAt = useRef(0);
   const zoomedAt = useRef(0);
@@ -199,73 +172,48 @@ function DrawnChart({
     zoomedAt.current = performance.now();
   }, [zoom]);
 
-  useEffect(() => {
-    let current = true;
+  const waitMs = useCallback((): number => {
     const now = performance.now();
-    const zooming = now - zoomedAt.current < ZOOM_MS;
-    const waitMs = zooming ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - now);
-    const timer = setTimeout(() => {
-      loadPlotly()
-        .then(async (plotly) => {
-          if (!current || !box.current) return;
-          const first = drawnAt.current === 0;
-          drawnAt.current = performance.now();
-          const { clientWidth, clientHeight } = box.current;
-          const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
-          const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
-          labelled.current = isLabelled ? data : null;
-          const figure = {
-            ...(isLabelled ? withRoom(drawing.layout) : drawing.layout),
-            ...BACKGROUND,
-            ...(isTouched() ? { dragmode: false as const } : {}),
-            xaxis: {
-              ...layout.xaxis,
-              // Drops this chart's own zoom when that of the page changes.
-              uirevision: `${view} ${String(zoom)}`,
-              ...(zoom ? { range: [...zoom], autorange: false as const } : {}),
-            },
-            yaxis: { ...layout.yaxis, uirevision: `${view} ${String(zoom)}` },
-            autosize: true,
-            uirevision: view,
-          };
-          const element = await plotly.react(box.current, drawing.data, withTickTexts(figure), CONFIG);
-          if (first) {
-            element.on('plotly_relayout', (event) => {
-              const range = zoomOf(event);
-              if (range !== undefined) onZoom.current({ zoom: range });
-            });
-            element.on('plotly_afterplot', () => {
-              setLabels(placedLabels(element, labelled.current));
-              placeCrosshair.current?.(); // its axes may have changed
-            });
-          }
-          setLabels(placedLabels(element, labelled.current));
-          setDrawn(true);
-        })
-        .catch((error: unknown) => {
-          if (current) onError(error);
-        });
-    }, waitMs);
-    return () => {
-      current = false;
-      clearTimeout(timer);
-    };
-  }, [data, layout, view, zoom, endNames, isListed, onError]);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const observer = new ResizeObserver(() => {
-      // Its removal from the page is a change of size, too: the library refuses to draw it then.
-      if (drawnAt.current && element.isConnected)
-        void loadPlotly().then((plotly) => plotly.Plots.resize(element));
-    });
-    observer.observe(element);
-    return () => {
-      observer.disconnect();
-      if (drawnAt.current) void loadPlotly().then((plotly) => plotly.purge(element));
-    };
+    return now - zoomedAt.current < ZOOM_MS ? 0 : Math.max(0, drawnAt.current + REDRAW_MS - now);
   }, []);
+  const draw = useCallback(
+    ({ clientWidth, clientHeight }: HTMLElement): Drawing => {
+      drawnAt.current = performance.now();
+      const isLabelled = endNames && canLabel(data, layout, clientWidth, clientHeight);
+      const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
+      labelled.current = isLabelled ? data : null;
+      return {
+        data: drawing.data,
+        layout: {
+          ...(isLabelled ? withRoom(drawing.layout, data) : drawing.layout),
+          xaxis: {
+            ...layout.xaxis,
+            // Drops this chart's own zoom when that of the page changes.
+            uirevision: `${view} ${String(zoom)}`,
+            ...(zoom ? { range: [...zoom], autorange: false as const } : {}),
+          },
+          yaxis: { ...layout.yaxis, uirevision: `${view} ${String(zoom)}` },
+          uirevision: view,
+        },
+      };
+    },
+    [data, layout, view, zoom, endNames, isListed],
+  );
+  const onDrawn = useCallback((element: PlotlyHTMLElement, first: boolean): void => {
+    if (first) {
+      element.on('plotly_relayout', (event) => {
+        const range = zoomOf(event);
+        if (range !== undefined) onZoom.current({ zoom: range });
+      });
+      element.on('plotly_afterplot', () => {
+        setLabels(placedLabels(element, labelled.current));
+        placeCrosshair.current?.(); // its axes may have changed
+      });
+    }
+    setLabels(placedLabels(element, labelled.current));
+    setDrawn(true);
+  }, []);
+  const box = usePlotly(draw, { onFailed: onError, waitMs, onDrawn });
 
   useEffect(() => {
     const show = (): void => {
@@ -286,7 +234,7 @@ function DrawnChart({
     };
     placeCrosshair.current = show;
     return crosshair.subscribe(show);
-  }, [crosshair]);
+  }, [crosshair, box]);
 
   const leave = (): void => crosshair.set(null);
   const point = ({ clientX, clientY, buttons }: MouseEvent): void => {
@@ -325,14 +273,14 @@ function DrawnChart({
         style={{ visibility: drawn ? 'visible' : 'hidden' }}
       />
       <div ref={crosshairLine} className={classes.crosshair} aria-hidden="true" />
-      {labels.map(({ name, title, colour, top, left }, index) => (
+      {labels.map(({ name, colour, top, left }, index) => (
         <span
           key={`${name} ${index}`}
           className={classes.endName}
           style={{ top, left, color: colour }}
           aria-hidden="true"
         >
-          <TruncatedName name={name} title={title} />
+          {name}
         </span>
       ))}
       {readout && readout.entries.length > 0 && (

@@ -11,7 +11,6 @@ import { ChartMenu } from './ChartMenu';
 import { withoutLine } from './gaps';
 import { useCurveView } from './curveView';
 import { curveSource } from './export/source';
-import { type LegendNames, withShortNames } from './legend';
 import { onLogScale, outsideMarks, yAxis } from './scale';
 import { summaryOf } from './summary';
 import { Problem } from '@/components/feedback';
@@ -41,9 +40,7 @@ export type ChartPanelProps = {
   spread?: Spread | undefined;
   /** Draws the runs of one environment alone, in the styles that they have among all of them. */
   environment?: string | undefined;
-  /** What runs are called in the legend and the tooltip; without it, by their names. */
-  names?: LegendNames;
-  /** Hidden runs; hiding one does not change the others. */
+  /** Hidden runs and groups; hiding one does not change the others. */
   hidden?: ReadonlySet<string>;
   height: number;
   points: number;
@@ -64,7 +61,7 @@ const NOTHING: ReadonlySet<string> = new Set();
 /** Kinds of traces of a line and its band. */
 const PLAIN: ReadonlySet<string> = new Set(['line', 'range', 'points', 'legend']);
 const isShown = (trace: Data, hidden: ReadonlySet<string>): boolean =>
-  !hidden.has((trace as Trace).meta?.run ?? '');
+  !hidden.has((trace as Trace).meta?.run ?? '') && !hidden.has((trace as Trace).meta?.group ?? '');
 
 /** The single point of a figure's only line; undefined for other figures. */
 function onlyPoint({ data, n_total }: DrawnFigure): { x: number; y: number } | undefined {
@@ -77,19 +74,7 @@ function onlyPoint({ data, n_total }: DrawnFigure): { x: number; y: number } | u
 /** A chart with its heading and menu, for one or several runs. */
 export function ChartPanel(props: ChartPanelProps) {
   const { runs, title, monospace, main, label, fileName, id, metrics, source, figure: drawn } = props;
-  const {
-    marks,
-    spread,
-    environment,
-    names,
-    hidden = NOTHING,
-    height,
-    points,
-    grip,
-    controls,
-    menu,
-    empty,
-  } = props;
+  const { marks, spread, environment, hidden = NOTHING, height, points, grip, controls, menu, empty } = props;
   const client = useQueryClient();
   const scheme = useComputedColorScheme('light');
   const { view, change, styles } = useCurveView();
@@ -114,8 +99,7 @@ export function ChartPanel(props: ChartPanelProps) {
     return undefined;
   }, [drawnMarks, marks, refetch]);
   const drawing = useMemo(() => {
-    const kept = data?.data.filter((trace) => isShown(trace, hidden)) ?? [];
-    const shown = names ? withShortNames(kept, names) : kept;
+    const shown = data?.data.filter((trace) => isShown(trace, hidden)) ?? [];
     const layout: Partial<Layout> = (log && data ? onLogScale(data.layout) : data?.layout) ?? {};
     const { title: axisTitle, ...yaxis } = layout.yaxis ?? {};
     const entries = (shown as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
@@ -139,7 +123,7 @@ export function ChartPanel(props: ChartPanelProps) {
       },
       view: `${runs.join(' ')} ${title} ${x} ${log} ${spread?.centre} ${spread?.interval} ${spread?.seeds}`,
     };
-  }, [data, hidden, log, main, monospace, names, runs, spread, title, x, zoom]);
+  }, [data, hidden, log, main, monospace, runs, spread, title, x, zoom]);
   const shown = useSettled(drawing, !figure.isPlaceholderData);
   const { error } = figure;
   const gap = data && !zoom ? withoutLine(data) : '';
@@ -179,7 +163,7 @@ export function ChartPanel(props: ChartPanelProps) {
           source={curveSource(
             { name: fileName, title },
             { ...request, theme: 'light', spread, styles, environment, ...drawn },
-            { hidden, log, names, hasBands: Boolean(data?.bands.length) },
+            { hidden, log, hasBands: Boolean(data?.bands.length) },
           )}
           name={fileName}
           log={log}

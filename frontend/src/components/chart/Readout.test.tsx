@@ -25,14 +25,6 @@ it('Readout shows all lines that fit', () => {
   expect(screen.queryByText(/more/)).toBeNull();
 });
 
-it('Readout names configs by the value in which they differ', () => {
-  const mark = { name: 'restart', colour: undefined, value: null, details: undefined, note: undefined };
-  const configs = entries.slice(0, 2).map((entry, at) => ({ ...entry, name: `gamma = 0.${at}, 5 seeds` }));
-  render(<Readout entries={[...configs, mark]} room={5} percent={false} style={{}} />);
-  const lines = screen.getAllByRole('listitem', { hidden: true }).map(({ textContent }) => textContent);
-  expect(lines).toEqual(['0.020', '0.119', 'restart']);
-});
-
 it('Readout marks the nearest line, and has its range', () => {
   const [, ...others] = entries.slice(0, 3);
   const first = {

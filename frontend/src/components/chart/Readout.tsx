@@ -1,6 +1,5 @@
 import type { CSSProperties } from 'react';
 import { formatCount, formatInteger, formatNumber } from '@/lib/format';
-import { splitShared } from '@/lib/shortNames';
 import classes from './Chart.module.css';
 import { Swatch } from './lineStyles';
 import type { Entry } from './readout';
@@ -22,17 +21,13 @@ export function Readout({ heading, entries, nearest, room, percent, style }: Pro
   const format = (value: number | null): string =>
     percent && value !== null ? `${formatNumber(100 * value)}\u00a0%` : formatNumber(value);
   const shown = entries.length > room ? entries.slice(0, room - 1) : entries;
-  const values = shown.filter(({ value }) => value !== null);
-  const { rest } = splitShared(values.map(({ name }) => name));
-  const shortOf = (entry: Entry): string => rest[values.indexOf(entry)] ?? entry.name;
   const details = nearest?.details;
   return (
     <div className={classes.readout} role="presentation" style={style}>
       {heading !== undefined && <div className="muted">{heading}</div>}
       <ul>
         {shown.map((entry, index) => {
-          const { colour, symbol, value, note } = entry;
-          const name = shortOf(entry);
+          const { name, colour, symbol, value, note } = entry;
           return (
             <li key={`${name} ${index}`} data-nearest={entry === nearest || undefined}>
               <Swatch
@@ -40,8 +35,8 @@ export function Readout({ heading, entries, nearest, room, percent, style }: Pro
                 {...(symbol && { symbol })}
                 hasLine={value !== null || !symbol}
               />
-              {/* A mark has no value, and its text more to say than fits a line. */}
-              <span className={`grow ${value === null ? classes.mark : 'ellipsis'}`}>
+              {/* A mark has no value, and its text more to say than fits a line. What names a line is never cut. */}
+              <span className={`grow ${value === null ? classes.mark : 'whole'}`}>
                 {note ? `${name}, ${note}` : name}
               </span>
               {value !== null && <span className="num">{format(value)}</span>}

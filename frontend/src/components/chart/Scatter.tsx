@@ -1,9 +1,7 @@
 import { Skeleton } from '@mantine/core';
-import { useEffect, useRef } from 'react';
+import { useMemo } from 'react';
 import type { Figure } from '@/api/tails';
-import { isTouched } from '@/lib/hooks';
-import { loadPlotly } from './Chart';
-import { withTickTexts } from './scale';
+import { usePlotly } from './usePlotly';
 
 const HEIGHT = 300;
 
@@ -11,41 +9,13 @@ type Props = { label: string; figure: Figure | undefined; onFailed: (error: unkn
 
 /** A scatter plot of the service, redrawn whenever it is shown again. */
 export function Scatter({ label, figure, onFailed }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-
-  useEffect(() => {
-    const element = box.current;
-    if (!element || !figure) return;
+  const draw = useMemo(() => {
+    if (!figure) return null;
     const { title: _, ...layout } = figure.layout;
-    const shown = {
-      ...layout,
-      margin: { ...layout.margin, t: 8 },
-      paper_bgcolor: 'rgba(0,0,0,0)',
-      plot_bgcolor: 'rgba(0,0,0,0)',
-      autosize: true,
-      ...(isTouched() ? { dragmode: false as const } : {}),
-    };
-    loadPlotly()
-      .then((plotly) =>
-        plotly.react(element, figure.data, withTickTexts(shown), { displayModeBar: false, showTips: false }),
-      )
-      .catch(onFailed);
-    const observer = new ResizeObserver(() => {
-      // Its removal from the page is a change of size, too: the library refuses to draw it then.
-      if (element.isConnected && element.classList.contains('js-plotly-plot'))
-        void loadPlotly().then((plotly) => plotly.Plots.resize(element));
-    });
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [figure, onFailed]);
-
-  useEffect(() => {
-    const element = box.current;
-    return () => {
-      if (element?.classList.contains('js-plotly-plot'))
-        void loadPlotly().then((plotly) => plotly.purge(element));
-    };
-  }, []);
+    const shown = { ...layout, margin: { ...layout.margin, t: 8 } };
+    return () => ({ data: figure.data, layout: shown });
+  }, [figure]);
+  const box = usePlotly(draw, { onFailed });
 
   return (
     <div ref={box} role="img" aria-label={label} style={{ height: HEIGHT }}>

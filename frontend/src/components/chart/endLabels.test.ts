@@ -14,9 +14,15 @@ const line = (name: string, y: number[], more: object = {}): Data => ({
 describe('labels at the ends of lines', () => {
   it('stand at the last value in view', () => {
     const lines = [line('a &lt;b', [1, 2, NaN]), line('seed', [1, 1, 1], { showlegend: false })];
-    expect(endLabels(lines, [0, 30])).toEqual([{ name: 'a <b', title: 'a <b', colour: '#123456', value: 2 }]);
+    expect(endLabels(lines, [0, 30])).toEqual([{ name: 'a <b', colour: '#123456', value: 2 }]);
     expect(endLabels(lines, [0, 15])).toMatchObject([{ value: 1 }]);
     expect(endLabels(lines, [25, 30])).toEqual([]);
+  });
+
+  it('stand at the last part of a line, also where not all seeds have a value', () => {
+    const of = (kind: string) => ({ meta: { kind, group: 'g', source: '', label: { name: 'lr 0.1' } } });
+    const lines = [line('x', [1, NaN, NaN], of('line')), line('x', [NaN, 2, 3], of('partial'))];
+    expect(endLabels(lines, [0, 30])).toMatchObject([{ name: 'lr 0.1', value: 3 }]);
   });
 
   it('need several lines, and room', () => {
@@ -24,6 +30,7 @@ describe('labels at the ends of lines', () => {
     expect(canLabel(two, {}, 800, 400)).toBe(true);
     expect(canLabel(two.slice(1), {}, 800, 400)).toBe(false);
     expect(canLabel(two, {}, 360, 400)).toBe(false);
+    expect(canLabel([line('a'.repeat(60), [1]), ...two], {}, 800, 400)).toBe(false);
     expect(canLabel(two, { legend: { orientation: 'v' } }, 800, 400)).toBe(false);
     const many = Array.from({ length: 30 }, (_, at) => line(String(at), [1, 2, 3]));
     expect(canLabel(many, {}, 800, 400)).toBe(false);

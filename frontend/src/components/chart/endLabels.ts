@@ -1,20 +1,24 @@
 /** Names of lines at their ends, in place of a legend. */
 import type { Data, Layout } from 'plotly.js';
 import type { Trace } from '@/api/tails';
-import { plain } from './legend';
+import { nameOf } from './traceNames';
 
 export type EndLabel = {
   name: string;
-  /** The whole name. */
-  title: string;
   colour: string | undefined;
   /** The last value in view. */
   value: number;
 };
 
-/** The height of a label, and the room at the right of the plot for all of them. */
+/** The height of a label. */
 export const LABEL_PX = 15;
-export const ROOM_PX = 140;
+/** Beside a label: before it, and at the end of the chart. */
+const GAPS_PX = 14;
+/** The average width of a letter, where none can be measured. */
+const LETTER_PX = 6.2;
+const FONT = "11px 'Inter Variable', Inter, sans-serif";
+/** The labels' largest share of a chart's width: what names a line is never cut. */
+const LARGEST_SHARE = 0.4;
 /** Narrower charts need their width for the lines. */
 const MIN_WIDTH_PX = 640;
 /** The plot's share of a chart's height. */
@@ -22,11 +26,31 @@ const PLOT_SHARE = 0.7;
 
 const isNamed = (trace: Trace): boolean => trace.meta?.kind === 'line' && trace.showlegend !== false;
 
+let measuring: CanvasRenderingContext2D | null | undefined;
+
+function widthOf(text: string): number {
+  if (measuring === undefined) {
+    measuring = 'OffscreenCanvas' in globalThis ? document.createElement('canvas').getContext('2d') : null;
+    if (measuring) measuring.font = FONT;
+  }
+  return measuring?.measureText(text).width ?? LETTER_PX * text.length;
+}
+
+/** The room that the names of a chart's lines need at the right of the plot. */
+export const roomFor = (traces: readonly Data[]): number =>
+  Math.ceil(
+    Math.max(
+      0,
+      ...(traces as readonly Trace[]).filter(isNamed).map((trace) => GAPS_PX + widthOf(nameOf(trace))),
+    ),
+  );
+
 /** Whether there is room for the names of a chart's lines at their ends. */
 export function canLabel(traces: readonly Data[], layout: Partial<Layout>, width: number, height: number) {
   const n = (traces as readonly Trace[]).filter(isNamed).length;
   const isBeside = layout.legend?.orientation === 'v';
-  return n > 1 && !isBeside && width >= MIN_WIDTH_PX && n * LABEL_PX <= PLOT_SHARE * height;
+  const isWide = width >= MIN_WIDTH_PX && roomFor(traces) <= LARGEST_SHARE * width;
+  return n > 1 && !isBeside && isWide && n * LABEL_PX <= PLOT_SHARE * height;
 }
 
 /** A figure whose legend has no lines. */
@@ -39,22 +63,36 @@ export function withoutLines(traces: readonly Data[], layout: Partial<Layout>) {
 }
 
 /** The layout with room for the names of lines. */
-export const withRoom = (layout: Partial<Layout>): Partial<Layout> => ({
+export const withRoom = (layout: Partial<Layout>, traces: readonly Data[]): Partial<Layout> => ({
   ...layout,
-  margin: { ...layout.margin, r: ROOM_PX },
+  margin: { ...layout.margin, r: roomFor(traces) },
 });
 
-/** The label of each named line that has a value in a range of x. */
-export function endLabels(traces: readonly Data[], [from, to]: readonly [number, number]): EndLabel[] {
-  return (traces as readonly Trace[]).filter(isNamed).flatMap(({ name, line, meta, x, y }) => {
-    const short = plain(name ?? '');
-    for (let at = (x?.length ?? 0) - 1; at >= 0; at -= 1) {
-      const [place, value] = [x?.[at], y?.[at]];
-      if (typeof place !== 'number' || typeof value !== 'number' || !Number.isFinite(value)) continue;
-      if (place < from) return [];
-      if (place <= to) return [{ name: short, title: meta?.title ?? short, colour: line?.color, value }];
-    }
-    return [];
+/** The last point of a trace that is in a range of x, unless it ends before the range. */
+function lastIn({ x, y }: Trace, [from, to]: readonly [number, number]): [x: number, y: number] | undefined {
+  for (let at = (x?.length ?? 0) - 1; at >= 0; at -= 1) {
+    const [place, value] = [x?.[at], y?.[at]];
+    if (typeof place !== 'number' || typeof value !== 'number' || !Number.isFinite(value)) continue;
+    if (place < from) return undefined;
+    if (place <= to) return [place, value];
+  }
+  return undefined;
+}
+
+/** The label of each named line that has a value in a range of x, perhaps of fewer than all seeds. */
+export function endLabels(data: readonly Data[], range: readonly [number, number]): EndLabel[] {
+  const traces = data as readonly Trace[];
+  return traces.filter(isNamed).flatMap((line) => {
+    const { group, source } = line.meta ?? {};
+    const partial = traces.filter(
+      ({ meta }) => meta?.kind === 'partial' && meta.group === group && meta.source === source,
+    );
+    const [last] = [line, ...partial]
+      .flatMap((trace) => [lastIn(trace, range) ?? []])
+      .filter(({ length }) => length > 0)
+      .toSorted(([a = 0], [b = 0]) => b - a);
+    const value = last?.[1];
+    return value === undefined ? [] : [{ name: nameOf(line), colour: line.line?.color, value }];
   });
 }
 

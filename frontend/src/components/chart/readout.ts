@@ -1,6 +1,6 @@
 import type { Data } from 'plotly.js';
 import type { Meta, Trace } from '@/api/tails';
-import { plain } from './legend';
+import { nameOf, plain } from './traceNames';
 
 /** A line of the tooltip. */
 export type Entry = {
@@ -77,7 +77,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
     const nSeeds = trace.meta?.kind === 'partial' ? trace.meta.n?.[index] : undefined;
     return [
       {
-        name: plain(trace.name ?? ''),
+        name: nameOf(trace),
         colour: trace.line?.color,
         symbol,
         value,

@@ -8,7 +8,14 @@ import { nextBound } from '@/lib/run';
 import type { Action } from './actions';
 import { InStudies } from './InStudies';
 
-type Props = { run: Run; action: Action | null; onClose: () => void; onDeleted?: () => void };
+type Props = {
+  run: Run;
+  /** What the run is called in the view; default: its name. */
+  label?: string;
+  action: Action | null;
+  onClose: () => void;
+  onDeleted?: () => void;
+};
 
 const stopOf = (run: Run): StopSpec => run.spec.stop as StopSpec;
 
@@ -77,7 +84,7 @@ function isUnfinishedAtLimit(run: Run): boolean {
 }
 
 /** Describes an action, asks for confirmation, and runs it. */
-export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
+export function ActionDialog({ run, label = run.name, action, onClose, onDeleted }: Props) {
   const [typed, setTyped] = useState<Readonly<Partial<Record<Limit, string>>>>({});
   const limits = action?.id === 'resume' ? limitsOf(run) : [];
   const textOf = (limit: Limit): string => typed[limit] ?? proposed(run, limit);
@@ -106,10 +113,10 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
     else if (id === 'archive' || id === 'unarchive') await runActions.archive(run.id, id === 'archive');
     else await runActions[id](run.id);
     if (id === 'delete') {
-      showToast(`Deleted ${run.name}.`, () => restore.mutateAsync(run.id));
+      showToast(`Deleted ${label}.`, () => restore.mutateAsync(run.id));
       onDeleted?.();
     } else if (id === 'archive') {
-      showToast(`Archived ${run.name}.`, () => unarchive.mutateAsync(run.id));
+      showToast(`Archived ${label}.`, () => unarchive.mutateAsync(run.id));
     }
   });
 
@@ -117,7 +124,7 @@ export function ActionDialog({ run, action, onClose, onDeleted }: Props) {
     <ConfirmDialog
       opened={action !== null}
       onClose={onClose}
-      title={action ? `${action.label.replace(/ \(.*/, '')}: ${run.name}` : ''}
+      title={action ? `${action.label.replace(/ \(.*/, '')}: ${label}` : ''}
       action={action ? (action.confirm?.action ?? action.label) : ''}
       dismiss={action?.confirm?.dismiss ?? 'Cancel'}
       danger={action?.danger ?? false}

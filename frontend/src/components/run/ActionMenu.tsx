@@ -8,8 +8,15 @@ import { ActionDialog } from './ActionDialog';
 import { ELSEWHERE, isExternal, whyNotForked } from '@/lib/run';
 import { actionsFor, type Action } from './actions';
 
+type Props = {
+  run: Run;
+  /** What the run is called in the view; default: its name. */
+  label?: string;
+  tabIndex?: number;
+};
+
 /** The menu of a run’s actions. */
-export function ActionMenu({ run }: { run: Run }) {
+export function ActionMenu({ run, label = run.name, tabIndex }: Props) {
   const denied = useDenied();
   const [action, setAction] = useState<Action | null>(null);
   const external = isExternal(run);
@@ -22,7 +29,13 @@ export function ActionMenu({ run }: { run: Run }) {
     <>
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
-          <ActionIcon ref={button} variant="subtle" color="gray" aria-label={`Actions for ${run.name}`}>
+          <ActionIcon
+            ref={button}
+            variant="subtle"
+            color="gray"
+            {...(tabIndex !== undefined && { tabIndex })}
+            aria-label={`Actions for ${label}`}
+          >
             <IconDots size={16} />
           </ActionIcon>
         </Menu.Target>
@@ -56,7 +69,7 @@ export function ActionMenu({ run }: { run: Run }) {
           )}
         </Menu.Dropdown>
       </Menu>
-      {action && <ActionDialog run={run} action={action} onClose={close} />}
+      {action && <ActionDialog run={run} label={label} action={action} onClose={close} />}
     </>
   );
 }

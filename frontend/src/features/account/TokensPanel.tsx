@@ -6,7 +6,7 @@ import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, ShowMore } from '@/components/controls';
 import { CopyButton } from '@/components/CopyButton';
 import { Empty, Loading, Problem } from '@/components/feedback';
-import { TruncatedName, RelativeTime } from '@/components/text';
+import { RelativeTime } from '@/components/text';
 import { formatDay } from '@/lib/format';
 import classes from './account.module.css';
 import { creatorName } from './names';
@@ -119,7 +119,7 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
               {tokens.map((token) => (
                 <tr key={token.id}>
                   <td className={classes.name}>
-                    <TruncatedName name={token.name} />
+                    <span className="whole">{token.name}</span>
                   </td>
                   <td>{token.scope === EXTERNAL_RUNS ? EXTERNAL_ROLE : token.role}</td>
                   <td className="wide">

@@ -6,7 +6,7 @@ import { asProblem } from '@/api/problem';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, PasswordField } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
-import { TruncatedName, RelativeTime } from '@/components/text';
+import { RelativeTime } from '@/components/text';
 import classes from './account.module.css';
 
 /** User accounts and their roles, for admins. */
@@ -41,7 +41,7 @@ export function UsersPanel({ me }: { me: string }) {
               {users.map((user) => (
                 <tr key={user.id}>
                   <td className={classes.name}>
-                    <TruncatedName name={user.name} />
+                    <span className="whole">{user.name}</span>
                     {user.id === me && <span className="muted"> (you)</span>}
                   </td>
                   <td>

@@ -75,7 +75,6 @@ function show(more: More = {}) {
         spread={MEDIAN}
         sizes={new Map()}
         onSizes={() => undefined}
-        names={new Map()}
         hidden={new Set()}
         {...charts}
         {...more}
@@ -173,7 +172,6 @@ function Page({ trainedS = 0, initial = [] }: PageProps) {
         onSpread={setSpread}
         sizes={new Map()}
         onSizes={() => undefined}
-        names={new Map()}
         hidden={new Set()}
       />
     </CurveViewProvider>

@@ -8,7 +8,6 @@ import { CurveControls } from '@/components/chart/CurveControls';
 import { Empty } from '@/components/feedback';
 import curves from '@/components/chart/curves.module.css';
 import { EPISODE_RETURN } from '@/api/series';
-import type { LegendNames } from '@/components/chart/legend';
 import { MetricChart } from '@/components/chart/MetricChart';
 import { placementOf } from '@/components/chart/PanelHandles';
 import { LARGE, type PanelSize, sameSize, SMALL } from '@/components/chart/panelSize';
@@ -79,9 +78,7 @@ type Props = {
   onGrouped: (grouped: boolean) => void;
   spread: Spread;
   onSpread: (spread: Spread) => void;
-  /** What runs are called in the charts. */
-  names: LegendNames;
-  /** Hidden runs; hiding one does not change the others. */
+  /** Hidden runs and groups; hiding one does not change the others. */
   hidden: ReadonlySet<string>;
 };
 
@@ -99,7 +96,6 @@ export function CompareCharts({
   onGrouped,
   spread,
   onSpread,
-  names,
   hidden,
 }: Props) {
   const { data: recorded } = useQuery(metricsQuery(runs));
@@ -119,7 +115,12 @@ export function CompareCharts({
   };
   return (
     <>
-      <div className={`panel ${curves.head} ${classes.toolbar}`} role="group" aria-label="Charts">
+      <div
+        className={`panel ${curves.head} ${classes.toolbar}`}
+        role="group"
+        aria-label="Charts"
+        tabIndex={-1}
+      >
         <AddMetric
           recorded={recorded}
           options={options}
@@ -195,7 +196,6 @@ export function CompareCharts({
                     // Curves of groups, and those of other metrics, have no marks.
                     marks={metric === EPISODE_RETURN && !grouped ? marks : undefined}
                     spread={drawn}
-                    names={names}
                     hidden={hidden}
                     placement={placementOf(metrics, metric, sizeOf(metric), onMetrics, (size) =>
                       resize(metric, size),

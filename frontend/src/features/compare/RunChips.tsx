@@ -2,24 +2,22 @@ import { ActionIcon } from '@mantine/core';
 import { IconEye, IconEyeOff, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { MouseEvent, RefObject } from 'react';
+import { type ViewNames } from '@/api/names';
 import type { Run } from '@/api/runs';
-import { Swatch, useLineStyles } from '@/components/chart/lineStyles';
 import { searchOfStyle, type Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
-import { TruncatedName } from '@/components/text';
-import { shortNames } from '@/lib/shortNames';
+import { Name } from '@/components/text';
 import classes from './compare.module.css';
 import { dragSource, useDropTarget } from './dragAndDrop';
 
 type Props = {
   runs: readonly Run[];
+  names: ViewNames;
   /** The ids of all compared runs, of which some may still be loading. */
   ids: readonly string[];
   /** Ids in the URL of runs that do not exist. */
   missing: readonly string[];
-  /** Whether the chart shows groups, so that single runs have no line. */
-  grouped: boolean;
-  /** The styles of the runs' lines, or of their groups' lines once the groups are known. */
+  /** The styles of the runs' lines. */
   styles: Styles;
   onStyle: (id: string, style: number) => void;
   hidden: ReadonlySet<string>;
@@ -33,9 +31,9 @@ type Props = {
 /** The compared runs, which can be hidden and removed; a run dropped here is added. */
 export function RunChips({
   runs,
+  names,
   ids,
   missing,
-  grouped,
   styles,
   onStyle,
   hidden,
@@ -44,8 +42,6 @@ export function RunChips({
   onRemove,
   finder,
 }: Props) {
-  const names = shortNames(runs);
-  const lookOf = useLineStyles(grouped);
   /** Removes a run and moves the focus to the next chip, or else to the search. */
   const remove = ({ currentTarget }: MouseEvent, id: string): void => {
     const chip = currentTarget.closest('li');
@@ -55,21 +51,14 @@ export function RunChips({
     onRemove(id);
   };
   return (
-    <ul
-      className={classes.chips}
-      data-grouped={grouped || undefined}
-      aria-label="Compared runs"
-      {...useDropTarget(onAdd)}
-    >
+    <ul className={classes.chips} aria-label="Compared runs" {...useDropTarget(onAdd)}>
       {ids.length + missing.length === 0 && (
         <li className="muted">No runs yet: press + beside one above, or drag it here.</li>
       )}
       {runs.map((run) => {
         const style = styles.get(run.id) ?? 0;
-        const isHidden = !grouped && hidden.has(run.id);
-        const shown = names.get(run.id) ?? run.name;
-        // Seeds may have the same name, which the chip completes.
-        const label = run.name.includes(shown) ? run.name : `${run.name}: ${shown}`;
+        const isHidden = hidden.has(run.id);
+        const label = names.label(run);
         return (
           <li
             key={run.id}
@@ -77,32 +66,27 @@ export function RunChips({
             data-hidden={isHidden || undefined}
             {...dragSource(run.id)}
           >
-            {grouped ? (
-              <Swatch {...(styles.has(run.id) ? lookOf(style) : { colour: 'transparent' })} />
-            ) : (
-              <StylePicker name={label} style={style} onStyle={(to) => onStyle(run.id, to)} />
-            )}
+            <StylePicker name={label} style={style} onStyle={(to) => onStyle(run.id, to)} />
             <Link
               to="/runs/$runId"
               params={{ runId: run.id }}
               search={searchOfStyle(style)}
-              className="ellipsis"
+              className="whole"
+              title={run.name}
               aria-label={label}
               draggable={false}
             >
-              <TruncatedName name={shown} title={run.name} />
+              <Name name={names.of(run)} />
             </Link>
-            {!grouped && (
-              <ActionIcon
-                size={20}
-                variant="subtle"
-                color="gray"
-                aria-label={`${isHidden ? 'Show' : 'Hide'} ${label}`}
-                onClick={() => onHide(run.id, !isHidden)}
-              >
-                {isHidden ? <IconEyeOff size={14} /> : <IconEye size={14} />}
-              </ActionIcon>
-            )}
+            <ActionIcon
+              size={20}
+              variant="subtle"
+              color="gray"
+              aria-label={`${isHidden ? 'Show' : 'Hide'} ${label}`}
+              onClick={() => onHide(run.id, !isHidden)}
+            >
+              {isHidden ? <IconEyeOff size={14} /> : <IconEye size={14} />}
+            </ActionIcon>
             <ActionIcon
               size={20}
               variant="subtle"

@@ -2,10 +2,9 @@ import { ActionIcon, TextInput } from '@mantine/core';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState, type RefObject } from 'react';
+import { useNames } from '@/api/names';
 import { runsQuery } from '@/api/runs';
 import { StateBadge } from '@/components/run/StateBadge';
-import { TruncatedName } from '@/components/text';
-import { startOfName } from '@/lib/run';
 import classes from './compare.module.css';
 import { dragSource, useDropTarget } from './dragAndDrop';
 
@@ -35,6 +34,7 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
     placeholderData: keepPreviousData,
   });
   const others = data?.pages[0]?.items.filter(({ id }) => !compared.includes(id)) ?? [];
+  const names = useNames(others);
   return (
     <div className={classes.finder} {...useDropTarget(onRemove)}>
       <TextInput
@@ -63,14 +63,14 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
         {others.map((run) => (
           <li key={run.id} className={classes.chip} {...dragSource(run.id)}>
             <StateBadge state={run.state} reason={run.state_reason} />
-            <span className="ellipsis">
-              <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
+            <span className="nowrap" title={run.name}>
+              {names.of(run)}
             </span>
             <ActionIcon
               size={20}
               variant="subtle"
               color="gray"
-              aria-label={`Compare ${run.name}`}
+              aria-label={`Compare ${names.label(run)}`}
               onClick={() => onAdd(run.id)}
             >
               <IconPlus size={14} />

@@ -22,6 +22,7 @@ const service = vi.hoisted(() => {
 /** Replaces the drawing library, which needs a layout of the page. */
 const drawing = vi.hoisted(() => ({
   react: vi.fn<(element: HTMLElement) => Promise<void>>(() => Promise.resolve()),
+  purge: () => undefined,
 }));
 vi.mock('plotly.js-basic-dist-min', () => ({ default: drawing }));
 

@@ -2,16 +2,24 @@ import { ActionIcon, Button, NativeSelect, SegmentedControl } from '@mantine/cor
 import { IconStar, IconStarFilled } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
-import { type Comparison, comparisonQuery, type GroupStatistics } from '@/api/comparisons';
+import {
+  type Comparison,
+  comparisonQuery,
+  type ComparisonRequest,
+  type GroupStatistics,
+  tableFile,
+} from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
 import { distinctStyles, type Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
 import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@/components/Estimate';
+import { ExportTable } from '@/components/ExportTable';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import type { TermId } from '@/components/glossary';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { Terms } from '@/components/Term';
+import { Name } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
 import { hasEnded, stepsOf, stepsTitle } from '@/lib/run';
@@ -54,7 +62,8 @@ type Props = {
 export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRuns, below }: Props) {
   const ids = runs.map(({ id }) => id);
   const training = runs.some(({ state }) => !hasEnded(state));
-  const { data, error, refetch } = useQuery(comparisonQuery({ runs: ids, ...view, training }));
+  const request = { runs: ids, ...view, training };
+  const { data, error, refetch } = useQuery(comparisonQuery(request));
   // In the order of the service's figures.
   const styles = distinctStyles(grouped ? (data?.groups ?? []).map(({ id }) => id) : [], wanted);
   // The protocol in the address may have no evaluations, or none yet.
@@ -109,6 +118,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRun
             ]}
             onChange={(pairs) => onView({ ...view, pairs: pairs === 'all' ? pairs : undefined })}
           />
+          {data && <ExportTable files={tableFiles(request, data)} />}
           <Threshold
             value={view.threshold}
             onValue={(threshold) => {
@@ -165,6 +175,15 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRun
     </>
   );
 }
+
+/** The files of a comparison's tables. */
+const tableFiles = (request: ComparisonRequest, { improvements }: Comparison) =>
+  (['scores', ...(improvements.length > 0 ? (['differences'] as const) : [])] as const).flatMap((table) =>
+    (['latex', 'csv'] as const).map((format) => ({
+      label: `${table === 'scores' ? 'Scores' : 'Differences'}, ${format === 'latex' ? 'LaTeX, for booktabs' : 'CSV'}`,
+      path: tableFile(request, table, format),
+    })),
+  );
 
 const countedOf = ({ runs }: GroupStatistics) => runs.filter(({ counted }) => counted);
 
@@ -333,7 +352,7 @@ function GroupsTable({
                         {baselines.includes(group.id) ? <IconStarFilled size={12} /> : <IconStar size={12} />}
                       </ActionIcon>
                     )}
-                    {group.name}
+                    <Name name={group.name} />
                   </span>
                 </td>
                 <td className="right num">
@@ -435,8 +454,12 @@ function PairwiseTable({ comparison: { groups, improvements: pairs } }: { compar
               const [from, to] = scales.get(byId.get(pair.a)?.environment) ?? [0, 0];
               return (
                 <tr key={`${pair.a} ${pair.b}`}>
-                  <td>{byId.get(pair.a)?.name}</td>
-                  <td>{byId.get(pair.b)?.name}</td>
+                  <td>
+                    <Name name={byId.get(pair.a)?.name ?? ''} />
+                  </td>
+                  <td>
+                    <Name name={byId.get(pair.b)?.name ?? ''} />
+                  </td>
                   <td className="right num nowrap">{formatEstimate(pair.probability, percent)}</td>
                   <td className="num nowrap">{formatEstimate(pair.difference, formatScore)}</td>
                   <td style={{ width: '15%' }}>

@@ -1,11 +1,34 @@
 import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
 import { cleanup, render, screen } from '@testing-library/react';
-import { afterEach, expect, it } from 'vitest';
+import type { ReactNode } from 'react';
+import { afterEach, expect, it, vi } from 'vitest';
 import type { Run } from '@/api/runs';
 import { differing } from './ScoreScatter';
 import { configDiff, ConfigDiffTable, ScoresTable } from './Tables';
 
+vi.hoisted(() => {
+  // The service has not answered yet.
+  globalThis.fetch = () => new Promise(() => undefined);
+});
+
 afterEach(cleanup);
+
+async function present(shown: ReactNode): Promise<void> {
+  const router = createRouter({
+    routeTree: createRootRoute({ component: () => shown }),
+    history: createMemoryHistory(),
+  });
+  await router.load();
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <MantineProvider env="test">
+        <RouterProvider router={router as never} />
+      </MantineProvider>
+    </QueryClientProvider>,
+  );
+}
 
 const run = (config: object, more: object = {}): Run =>
   ({
@@ -38,15 +61,15 @@ it('configDiff has no seed of a run whose script has named none', () => {
 it('configDiff is empty for identical configs', () =>
   expect(configDiff([run({ n_e: 8 }), run({ n_e: 8 })])).toEqual([]));
 
-it('ConfigDiffTable has one column for each config, with its number of seeds', () => {
+it('ConfigDiffTable has one column for each config, with its number of seeds', async () => {
   const seeded = (id: string, n_e: number, seed: number): Run => ({
     ...run({ n_e }, { seed }),
     id,
     name: id,
   });
   const runs = [seeded('a', 8, 0), seeded('b', 8, 1), seeded('c', 16, 0)];
-  const show = (shown: Run[]) => render(<ConfigDiffTable runs={shown} />, { wrapper: MantineProvider });
-  show(runs);
+  const show = (shown: Run[]) => present(<ConfigDiffTable runs={shown} />);
+  await show(runs);
   expect(screen.getAllByRole('columnheader').map(({ textContent }) => textContent)).toEqual([
     'Hyperparameter',
     'a2 seeds',
@@ -59,7 +82,7 @@ it('ConfigDiffTable has one column for each config, with its number of seeds', (
       .slice(1),
   ).toEqual(['8', '16']);
   cleanup();
-  show(runs.slice(0, 2));
+  await show(runs.slice(0, 2));
   expect(screen.getByText('The configs are identical but for the seed.')).toBeTruthy();
 });
 
@@ -78,29 +101,26 @@ const counting = (step_unit: string, more: object = {}): Run =>
     ...more,
   }) as unknown as Run;
 
-function show(runs: readonly Run[]): void {
-  render(
-    <MantineProvider env="test">
-      <ScoresTable runs={runs} />
-    </MantineProvider>,
-  );
-}
+const NAMES = { shared: '', of: ({ name }: Run) => name, label: ({ name }: Run) => name };
+
+const show = (runs: readonly Run[]): Promise<void> =>
+  present(<ScoresTable runs={runs} names={NAMES as never} />);
 const texts = (role: string) => screen.getAllByRole(role).map(({ textContent }) => textContent);
 
-it('ScoresTable names what the steps of the runs count', () => {
-  show([counting('iterations', { seed: 0, seed_is_known: false })]);
+it('ScoresTable names what the steps of the runs count', async () => {
+  await show([counting('iterations', { seed: 0, seed_is_known: false })]);
   expect(texts('columnheader')).toEqual(expect.arrayContaining(['Iterations', 'Iterations/s, mean']));
   expect(texts('cell')).toContain('20');
   expect(texts('cell')[2]).toBe('–');
   cleanup();
-  show([counting('iterations', { wall_time_s: 2 }), counting('agent_steps')]);
+  await show([counting('iterations', { wall_time_s: 2 }), counting('agent_steps')]);
   expect(texts('columnheader')).toContain('Agent steps or iterations');
   expect(texts('cell')).toEqual(
     expect.arrayContaining(['20 iterations', '20 agent steps', '10 iterations/s']),
   );
 });
 
-it('ScoresTable shows the digits of a rate below one step per second', () => {
-  show([counting('agent_steps', { wall_time_s: 500 })]);
+it('ScoresTable shows the digits of a rate below one step per second', async () => {
+  await show([counting('agent_steps', { wall_time_s: 500 })]);
   expect(texts('cell')).toContain('0.04');
 });

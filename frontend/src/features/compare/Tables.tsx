@@ -1,11 +1,12 @@
+import { useNames, type ViewNames } from '@/api/names';
 import type { Run } from '@/api/runs';
 import { Empty } from '@/components/feedback';
 import { settingNames } from '@/components/config/settingTitles';
+import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { Early, TruncatedName } from '@/components/text';
+import { Early, Name } from '@/components/text';
 import { seedOf, stepsOf, stepsTitle } from '@/lib/run';
-import { shortNames } from '@/lib/shortNames';
 import {
   DASH,
   formatCount,
@@ -57,7 +58,7 @@ export function configDiff(runs: readonly Run[]): Difference[] {
 }
 
 /** The progress and the scores of each run. */
-export function ScoresTable({ runs }: { runs: readonly Run[] }) {
+export function ScoresTable({ runs, names }: { runs: readonly Run[]; names: ViewNames }) {
   const steps = stepsTitle(runs);
   const areMixed = new Set(runs.map(stepsOf)).size > 1;
   return (
@@ -80,7 +81,9 @@ export function ScoresTable({ runs }: { runs: readonly Run[] }) {
         <tbody>
           {runs.map((run) => (
             <tr key={run.id}>
-              <td>{run.name}</td>
+              <td>
+                <RunLink run={run} names={names} />
+              </td>
               <td>
                 <StateBadge state={run.state} reason={run.state_reason} />
               </td>
@@ -128,7 +131,7 @@ export function ConfigDiffTable({
   const hasSeeds = configs.length < runs.length;
   const differences = hasSeeds ? all.filter(({ path }) => path !== 'seed') : all;
   const firsts = configs.flatMap(([first]) => (first === undefined ? [] : (runs[first] ?? [])));
-  const names = shortNames(firsts);
+  const names = useNames(firsts);
   const settings = settingNames(
     differences.map(({ path }) => path),
     titles,
@@ -142,8 +145,8 @@ export function ConfigDiffTable({
           <tr>
             <th>Hyperparameter</th>
             {firsts.map((run, column) => (
-              <th key={run.id} className={`right ${classes.run}`} aria-label={run.name}>
-                <TruncatedName name={names.get(run.id) ?? run.name} title={run.name} />
+              <th key={run.id} className={`right ${classes.run}`} title={run.name}>
+                <Name name={names.of(run)} />
                 {hasSeeds && <div>{plural(configs[column]?.length ?? 1, 'seed')}</div>}
               </th>
             ))}

@@ -1,14 +1,15 @@
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { removeHost, setDraining, useHostMutation, type Host } from '@/api/hosts';
+import { useNames } from '@/api/names';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { LoadingButton, TextLink } from '@/components/controls';
 import { Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ProgressBar } from '@/components/ProgressBar';
+import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Term } from '@/components/Term';
-import { TruncatedName, RelativeTime } from '@/components/text';
+import { RelativeTime } from '@/components/text';
 import { DASH, formatBytes, formatInteger, formatRate, plural } from '@/lib/format';
 import classes from './hosts.module.css';
 import { Meter } from './Meter';
@@ -31,6 +32,7 @@ function gpuText(gpu: Host['load']['gpus'][number]): string {
 
 /** A host: its resources, load, versions and active runs. */
 export function HostPanel({ host }: { host: Host }) {
+  const names = useNames(host.runs);
   const [confirming, setConfirming] = useState(false);
   const [removing, setRemoving] = useState(false);
   const denied = useDenied();
@@ -123,17 +125,16 @@ export function HostPanel({ host }: { host: Host }) {
         <dt>Active runs</dt>
         <dd>
           {host.runs.length === 0 && <span className="muted">none</span>}
+          {names.shared && host.runs.length > 1 && <span className="muted">{names.shared}</span>}
           {host.runs.map((run) => (
             <span key={run.id} className={classes.run}>
               <StateBadge state={run.state} />
-              <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
-                <TruncatedName name={run.name} lines={2} />
-              </Link>
+              <RunLink run={run} names={names} />
               {run.progress !== null && (
                 <ProgressBar
                   fraction={run.progress}
                   timeLeft_s={run.time_left_s}
-                  label={`Progress of ${run.name}`}
+                  label={`Progress of ${names.label(run)}`}
                 />
               )}
               {run.agent_steps_per_s !== null && (

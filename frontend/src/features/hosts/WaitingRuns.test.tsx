@@ -12,8 +12,10 @@ const sent = vi.hoisted(() => {
   const requests: [string, unknown][] = [];
   globalThis.fetch = async (input) => {
     const request = input as Request;
+    const { pathname } = new URL(request.url);
+    if (pathname.endsWith('/runs/names')) return Response.json({ shared: '', items: [] });
     const text = await request.text();
-    requests.push([new URL(request.url).pathname, text && JSON.parse(text)]);
+    requests.push([pathname, text && JSON.parse(text)]);
     return Response.json({});
   };
   return requests;

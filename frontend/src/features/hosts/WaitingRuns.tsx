@@ -1,13 +1,14 @@
 import { ActionIcon, Tooltip } from '@mantine/core';
 import { IconArrowBarToUp, IconGripVertical, IconX } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
 import { useState, type KeyboardEvent } from 'react';
 import { useHostMutation, useQueueMove, type HostPage } from '@/api/hosts';
+import { useNames } from '@/api/names';
 import { runActions } from '@/api/runs';
 import { Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
+import { RunLink } from '@/components/run/RunLink';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { RelativeTime, TruncatedName } from '@/components/text';
+import { RelativeTime } from '@/components/text';
 import { showToast } from '@/components/toasts';
 import { plural } from '@/lib/format';
 import classes from './hosts.module.css';
@@ -21,6 +22,7 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
   const cancel = useHostMutation((id: string) => runActions.stop(id));
   const [over, setOver] = useState<string | null>(null);
   const queue = hosts.waiting_runs;
+  const names = useNames(queue);
   const total = Object.values(hosts.waiting).reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;
   const more = total - queue.length;
@@ -46,16 +48,17 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
     <section aria-label="Waiting runs">
       <h2 className="section-title" style={{ marginBottom: 8 }}>
         {plural(total, 'run is waiting', 'runs are waiting')}
+        {names.shared && <span className="muted">{` · ${names.shared}`}</span>}
       </h2>
       {problem && <Problem error={problem} />}
       <ScrollPanel label="Queue">
-        <table className="grid">
+        <table className={`grid ${classes.queue}`}>
           <thead>
             <tr>
               <th className="right">Position</th>
               <th>Run</th>
-              <th className="right">Priority</th>
-              <th>Queue</th>
+              <th className="right wide">Priority</th>
+              <th className="wide">Queue</th>
               <th>Reason</th>
               <th>Queued</th>
               {denied === undefined && (
@@ -89,12 +92,10 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
               >
                 <td className="right num">{k + 1}</td>
                 <td className={classes.waitingName}>
-                  <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name} draggable={false}>
-                    <TruncatedName name={run.name} lines={2} />
-                  </Link>
+                  <RunLink run={run} names={names} />
                 </td>
-                <td className="right num">{run.priority}</td>
-                <td className="num nowrap">
+                <td className="right num wide">{run.priority}</td>
+                <td className="num nowrap wide">
                   {run.queue}
                   {run.wanted_host !== null && ` on ${run.wanted_host}`}
                 </td>
@@ -109,7 +110,7 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
                         <ActionIcon
                           variant="subtle"
                           color="gray"
-                          aria-label={`Move ${run.name} to the front`}
+                          aria-label={`Move ${names.label(run)} to the front`}
                           {...(k === 0 ? { disabled: true, bg: 'transparent' } : {})}
                           onClick={() => moveTo(run.id, 0)}
                         >
@@ -120,7 +121,7 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
                         <ActionIcon
                           variant="subtle"
                           color="gray"
-                          aria-label={`Move ${run.name}: press an arrow key`}
+                          aria-label={`Move ${names.label(run)}: press an arrow key`}
                           style={{ cursor: 'grab' }}
                           onKeyDown={(event) => onKey(event, run.id, k)}
                         >
@@ -131,8 +132,8 @@ export function WaitingRuns({ hosts }: { hosts: HostPage }) {
                         <ActionIcon
                           variant="subtle"
                           color="gray"
-                          aria-label={`Cancel ${run.name}`}
-                          onClick={() => cancelRun(run.id, run.name)}
+                          aria-label={`Cancel ${names.label(run)}`}
+                          onClick={() => cancelRun(run.id, names.label(run))}
                         >
                           <IconX size={16} aria-hidden="true" />
                         </ActionIcon>

@@ -2,7 +2,9 @@ import { NativeSelect, Textarea, TextInput, type InputWrapperProps } from '@mant
 import { useQuery } from '@tanstack/react-query';
 import { hostsQuery } from '@/api/hosts';
 import { MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
+import { ProjectInput } from '@/components/ProjectInput';
 import { formatInteger, parseNumber } from '@/lib/format';
+import { DEFAULT_PROJECT } from '@/lib/project';
 import { nSeedsOf, type Draft } from './draft';
 import classes from './launch.module.css';
 import { sweepName } from './requests';
@@ -76,6 +78,14 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
             value={draft.group}
             error={error('group')}
             onChange={({ currentTarget }) => onChange({ group: currentTarget.value })}
+          />
+          <ProjectInput
+            inputWrapperOrder={ORDER}
+            description="What it is filed under in lists."
+            placeholder={DEFAULT_PROJECT}
+            value={draft.project}
+            error={error('project')}
+            onChange={(project) => onChange({ project })}
           />
           <Textarea
             label="Notes"

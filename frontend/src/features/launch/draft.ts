@@ -6,6 +6,7 @@ import schemas from '@/api/schemas.json';
 import type { StartSet } from '@/api/startSets';
 import { parseNumber } from '@/lib/format';
 import { offerFor, PONG } from '@/lib/offers';
+import { readProject } from '@/lib/project';
 import { nextBound } from '@/lib/run';
 import { allFields, isChanged, toRaw, type ConfigField, type Raw, type Section } from '@/lib/schema';
 
@@ -17,6 +18,7 @@ export type Draft = {
   raw: Record<string, Raw>;
   name: string;
   group: string;
+  project: string;
   tags: string;
   notes: string;
   firstSeed: string;
@@ -158,6 +160,7 @@ export function newDraft(
     raw: {},
     name: '',
     group: '',
+    project: readProject(),
     tags: '',
     notes: '',
     firstSeed: '0',
@@ -201,6 +204,7 @@ export function draftFrom(catalogue: Catalogue, run: Run, purpose: 'copy' | 'for
       .slice(0, MAX_NAME - purpose.length - 1)
       .join('')} ${purpose}`,
     group: run.group ?? '',
+    project: run.project,
     tags: run.tags.join(', '),
     notes: purpose === 'fork' ? '' : run.notes,
     firstSeed: String(run.seed),

@@ -5,6 +5,7 @@ import type { ForkRequest, RunFields } from '@/api/runs';
 import type { SweepRequest } from '@/api/sweeps';
 import { shortEnvironmentName } from '@/lib/environments';
 import { parseNumber } from '@/lib/format';
+import { DEFAULT_PROJECT } from '@/lib/project';
 import { isChanged, type ConfigField, type Section } from '@/lib/schema';
 import { parseValues } from '@/lib/values';
 import { nSeedsOf, rawOf, splitTags, type Draft } from './draft';
@@ -69,6 +70,7 @@ export function toForkRequest(
     host: draft.host || null,
     priority: parseNumber(draft.priority),
     group: draft.group.trim() || null,
+    project: draft.project.trim() || null,
     tags: splitTags(draft.tags),
     notes: draft.notes,
   };
@@ -99,6 +101,7 @@ export function toRequest(fields: readonly ConfigField[], draft: Draft): RunFiel
     ...(draft.name.trim() ? { name: draft.name.trim() } : {}),
     ...(group ? { group } : {}),
     ...(draft.host ? { host: draft.host } : {}),
+    project: draft.project.trim() || DEFAULT_PROJECT,
     tags: splitTags(draft.tags),
     notes: draft.notes,
     device: draft.device,
@@ -110,7 +113,7 @@ export function toRequest(fields: readonly ConfigField[], draft: Draft): RunFiel
 /** The request for an estimate, without what that does not depend on: one run for each combination of values. */
 export function toEstimateRequest(fields: readonly ConfigField[], draft: Draft): RunFields {
   const { seeds: _seeds, name: _name, group: _group, ...request } = toRequest(fields, draft);
-  return { ...request, seed: 0, tags: [], notes: '' };
+  return { ...request, seed: 0, project: DEFAULT_PROJECT, tags: [], notes: '' };
 }
 
 /** The name of a sweep without a typed one. */

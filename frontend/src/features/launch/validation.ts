@@ -12,6 +12,7 @@ import {
   MAX_TAGS,
   MIN_PRIORITY,
 } from '@/api/runBounds';
+import { projectProblem } from '@/lib/project';
 import { formatInteger, parseNumber } from '@/lib/format';
 import { groupTitle, parseRaw, type ConfigField } from '@/lib/schema';
 import { parseValues } from '@/lib/values';
@@ -79,6 +80,7 @@ export function validate(fields: readonly ConfigField[], draft: Draft, isFork = 
   if (!sweep) add('seed', integerError(draft.firstSeed, 0, MAX_SEED));
   add('name', lengthError(draft.name.trim(), MAX_NAME));
   add('group', lengthError(draft.group.trim(), MAX_GROUP));
+  add('project', projectProblem(draft.project.trim()));
   add('tags', tagsError(splitTags(draft.tags)));
   add('notes', lengthError(draft.notes, MAX_NOTES));
   add('priority', integerError(draft.priority, MIN_PRIORITY, MAX_PRIORITY));
@@ -95,6 +97,7 @@ const TITLES: Readonly<Record<string, string>> = {
   maxSeeds: 'Seeds of each combination, at most',
   tags: 'Tags',
   group: 'Group',
+  project: 'Project',
   notes: 'Notes',
   queue: 'Queue',
   host: 'Host',

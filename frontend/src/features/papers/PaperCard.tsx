@@ -62,7 +62,15 @@ export function PaperCard({ paper, item, onReproduce }: Props) {
           {item.title}
         </h3>
       </header>
-      <p>{item.claim}</p>
+      <p>
+        {item.claim}{' '}
+        <a
+          href={served(`/help/project/evidence.html#${item.id}`)}
+          aria-label={`Evidence for ${item.label} of ${paper.short}`}
+        >
+          Evidence
+        </a>
+      </p>
       {item.needs && item.scales.length > 0 && <p className="muted">{item.needs}.</p>}
       {item.studies.length > 0 && <Studies item={item} />}
       <div className={classes.foot}>

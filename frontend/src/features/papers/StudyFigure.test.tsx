@@ -11,7 +11,9 @@ vi.mock('@/api/studies', async (original) => ({
   ...(await original<object>()),
   studyFigureQuery: () => ({ queryKey: ['figure'], queryFn: () => served.answer }),
 }));
-vi.mock('plotly.js-basic-dist-min', () => ({ default: { react: () => Promise.resolve() } }));
+vi.mock('plotly.js-basic-dist-min', () => ({
+  default: { react: () => Promise.resolve(), purge: () => undefined },
+}));
 vi.stubGlobal(
   'ResizeObserver',
   class {

@@ -5,8 +5,9 @@ import { fetchStudyFigure, studyFigureQuery, type StudyDetail } from '@/api/stud
 import { ExportButton } from '@/components/chart/export/ExportFigure';
 import { type ExportSource, sourceAt } from '@/components/chart/export/source';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
+import { ExportTable } from '@/components/ExportTable';
 import { Empty, Problem } from '@/components/feedback';
-import { ExportTable } from './ExportTable';
+import { served } from '@/lib/base';
 import classes from './papers.module.css';
 import { PublishedTable } from './PublishedTable';
 import { nothingText, partsOf } from './studyState';
@@ -20,6 +21,13 @@ type Props = {
   /** The paper's figure or table that it repeats, if any. */
   item: Item | undefined;
 };
+
+/** The files of a study's table. */
+const tableFiles = (study: string, figure: string) =>
+  Object.entries({ latex: 'LaTeX, for booktabs', csv: 'CSV', caption: 'Caption' }).map(([format, label]) => ({
+    label,
+    path: served(`/api/v1/studies/${study}/figures/${figure}?format=${format}`),
+  }));
 
 const HEIGHT = 360;
 /** Heights: of the sentence in place of a figure without runs, of a table's head, and of a table's row. */
@@ -50,7 +58,7 @@ export function StudyFigure({ study, figure, title, item }: Props) {
       <header className={classes.figureHeader}>
         <h2 className="section-title">{item ? `${item.label}: ${item.title}` : title}</h2>
         {data?.figure && !nothing && <ExportButton source={exportSource(study, figure, title)} />}
-        {data?.table && !nothing && <ExportTable study={study.id} figure={figure} />}
+        {data?.table && !nothing && <ExportTable files={tableFiles(study.id, figure)} />}
       </header>
       <div className={`panel ${classes.figure}`} ref={box}>
         {problem ? (

@@ -148,8 +148,17 @@ it('shows the claim of a figure, its studies, and what it needs', async () => {
   expect(within(card).getByText(/12 of 24 runs/)).toBeTruthy();
   fireEvent.click(within(card).getByRole('button', { name: 'Reproduce Figure 2 of A3C' }));
   expect(onReproduce).toHaveBeenCalledWith(shown);
+  expect(
+    within(card)
+      .getByRole('link', { name: /^Evidence/ })
+      .getAttribute('href'),
+  ).toBe('/help/project/evidence.html#a3c-figure-2');
   const table = screen.getByRole('region', { name: /Table 1/ });
-  expect(within(table).getByRole('link').getAttribute('href')).toBe('/hosts');
+  expect(
+    within(table)
+      .getByRole('link', { name: /no run needed/ })
+      .getAttribute('href'),
+  ).toBe('/hosts');
   expect(within(table).queryByRole('button')).toBeNull();
   expect(screen.getByText('games played by people')).toBeTruthy();
 });
@@ -159,7 +168,9 @@ it('lists the latest studies of a figure, and all on request', async () => {
   requests.studies = [...studies, { ...STUDY, id: 'e' }];
   await show(<PaperCard paper={PAPER} item={{ ...ITEM, studies }} onReproduce={vi.fn()} />);
   const listed = (): (string | null)[] =>
-    screen.getAllByRole('link').map((link) => link.getAttribute('href'));
+    within(screen.getByRole('list', { name: 'Studies' }))
+      .getAllByRole('link')
+      .map((link) => link.getAttribute('href'));
   const addresses = (...ids: string[]): string[] => ids.map((id) => `/studies/${id}`);
   expect(listed()).toEqual(addresses('a', 'b', 'c'));
   fireEvent.click(screen.getByRole('button', { name: /^Show all studies/ }));

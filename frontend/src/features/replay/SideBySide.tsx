@@ -1,9 +1,9 @@
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Slider, TextInput } from '@mantine/core';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { useNames } from '@/api/names';
 import type { Run } from '@/api/runs';
 import { formatClock, formatInteger, parseNumber } from '@/lib/format';
-import { shortNames } from '@/lib/shortNames';
 import classes from './replay.module.css';
 import { SideTile, type Selection } from './SideTile';
 
@@ -29,7 +29,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const nPages = Math.max(1, Math.ceil(runs.length / MAX_RUNS));
   const first = Math.min(page, nPages - 1) * MAX_RUNS;
   const shown = runs.slice(first, first + MAX_RUNS);
-  const names = shortNames(runs);
+  const names = useNames(runs);
   const stepText = typedStep ?? formatInteger(commonStep(runs));
   const step = parseNumber(stepText);
   const isStep = Number.isSafeInteger(step) && step >= 0;
@@ -181,7 +181,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           <SideTile
             key={run.id}
             run={run}
-            name={names.get(run.id) ?? run.name}
+            name={names.of(run)}
             selection={selection}
             attach={attach}
             onLoaded={(video) => {

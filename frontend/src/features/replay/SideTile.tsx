@@ -5,7 +5,7 @@ import { episodesQuery } from '@/api/runResources';
 import type { Run } from '@/api/runs';
 import { useMediaUrl } from '@/api/session';
 import { Problem } from '@/components/feedback';
-import { TruncatedName } from '@/components/text';
+import { Name } from '@/components/text';
 import { formatCount, formatScore } from '@/lib/format';
 import { hasEnded } from '@/lib/run';
 import classes from './replay.module.css';
@@ -80,9 +80,7 @@ export function SideTile({ run, name, selection, attach, onLoaded }: TileProps) 
         )}
       </div>
       <figcaption>
-        <span className="ellipsis">
-          <TruncatedName name={name} title={run.name} />
-        </span>
+        <Name name={name} title={run.name} />
         {episode && (
           <span className="muted">
             return <span className="num">{formatScore(episode.episode_return)}</span> at agent step{' '}

@@ -9,6 +9,7 @@ import { ActionDialog } from '@/components/run/ActionDialog';
 import { actionsFor, type Action } from '@/components/run/actions';
 import { ExportItems } from '@/components/run/ExportMenu';
 import { ELSEWHERE, isExternal, whyNotForked } from '@/lib/run';
+import { NotifyMe } from './NotifyMe';
 import classes from './run.module.css';
 
 type Props = { run: RunDetail; denied: string | undefined; onDeleted: () => void };
@@ -84,6 +85,7 @@ export function RunActions({ run, denied, onDeleted }: Props) {
           {primary.label.replace(' and keep a checkpoint', '')}
         </PermittedButton>
       )}
+      <NotifyMe run={run} />
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
           <ActionIcon ref={more} variant="default" size={28} aria-label={`More actions for ${run.name}`}>

@@ -1,7 +1,8 @@
 import { Anchor } from '@mantine/core';
-import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
+import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MAX_PROJECT, MIN_PRIORITY } from '@/api/runBounds';
 import type { Run } from '@/api/runs';
 import { InlineEdit } from '@/components/InlineEdit';
+import { projectProblem } from '@/lib/project';
 import { Term } from '@/components/Term';
 import { DASH, formatInteger } from '@/lib/format';
 import { isExternal } from '@/lib/run';
@@ -20,7 +21,7 @@ export function priorityProblem(typed: string): string | null {
 
 type Props = { run: Run; edit: RunEdit; denied: string | undefined };
 
-/** A run's tags, group, priority and notes, and what was changed last. */
+/** A run's tags, group, project, priority and notes, and what was changed last. */
 export function RunDetails({ run, edit, denied }: Props) {
   return (
     <div className={classes.details}>
@@ -45,6 +46,20 @@ export function RunDetails({ run, edit, denied }: Props) {
           denied={denied}
         >
           {run.group ?? <span className="muted">{DASH}</span>}
+        </InlineEdit>
+      </span>
+      <span title="What it is filed under; runs of all projects can be compared">
+        <span className={classes.label}>Project</span>
+        <InlineEdit
+          field="project"
+          label="project"
+          value={run.project}
+          maxLength={MAX_PROJECT}
+          check={(typed) => (typed.trim() === '' ? 'Enter a name.' : projectProblem(typed.trim()))}
+          save={(project, from) => edit.save('Changed project', { project }, { project: from })}
+          denied={denied}
+        >
+          {run.project}
         </InlineEdit>
       </span>
       {isExternal(run) && (

@@ -81,7 +81,7 @@ it('RunHeader offers an operator every action, Delete last', async () => {
   expect(await items()).toEqual([['Archive', 'Clone', 'Fork', ...EXPORTS, 'Delete'], []]);
 });
 
-it('RunHeader has one button and one menu in every state', async () => {
+it('RunHeader has one button, the bell and one menu in every state', async () => {
   for (const [state, primary] of [
     ['queued', 'Cancel'],
     ['starting', 'Stop and keep a checkpoint'],
@@ -92,8 +92,8 @@ it('RunHeader has one button and one menu in every state', async () => {
   ]) {
     await show('operator', { ...RUN, state, agent_steps: 0 } as RunDetail);
     const buttons = screen.getAllByRole('button').map((button) => button.getAttribute('aria-label'));
-    const actions = buttons.slice(buttons.indexOf('Edit name') + 1, buttons.indexOf('Edit name') + 3);
-    expect(actions).toEqual([primary, 'More actions for one']);
+    const actions = buttons.slice(buttons.indexOf('Edit name') + 1, buttons.indexOf('Edit name') + 4);
+    expect(actions).toEqual([primary, 'Notify me of one', 'More actions for one']);
     expect((await items())[1]).toContain('Fork');
     cleanup();
   }

@@ -30,11 +30,23 @@ type Props = {
   grouped?: boolean;
   /** Clears the selection, which hides this bar: it has to move the focus. */
   onClear: () => void;
+  /** Moves the focus back to the list. */
+  onLeave?: () => void;
 };
 
 /** The actions on the selected runs. */
 export function BulkBar(props: Props) {
-  const { ids, matching, refused, notShown = 0, canFork, archived = false, grouped = false, onClear } = props;
+  const {
+    ids,
+    matching,
+    refused,
+    notShown = 0,
+    canFork,
+    archived = false,
+    grouped = false,
+    onClear,
+    onLeave,
+  } = props;
   const [action, setAction] = useState<BulkAction | null>(null);
   const opener = useRef<HTMLButtonElement>(null);
   const denied = useDenied();
@@ -59,7 +71,15 @@ export function BulkBar(props: Props) {
     (name) => name !== (archived ? 'archive' : 'unarchive'),
   );
   return (
-    <div className={classes.bulk} role="toolbar" aria-label="Selected runs">
+    <div
+      className={classes.bulk}
+      role="toolbar"
+      aria-label="Selected runs"
+      onKeyDown={({ key, target, currentTarget }) => {
+        // Not in a dialog or a menu.
+        if (key === 'Escape' && currentTarget.contains(target as Node)) onLeave?.();
+      }}
+    >
       <span role="status">
         {matching ? 'All ' : ''}
         {plural(n, 'run')} {matching ? 'that match ' : ''}selected

@@ -14,8 +14,10 @@ import {
 } from '@/api/runs';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Loading, Problem } from '@/components/feedback';
+import { ProjectInput } from '@/components/ProjectInput';
 import { showToast } from '@/components/toasts';
 import { formatInteger, parseNumber, plural } from '@/lib/format';
+import { DEFAULT_PROJECT, projectProblem } from '@/lib/project';
 
 type ActionText = {
   label: string;
@@ -47,6 +49,11 @@ export const BULK_ACTIONS: Partial<Record<BulkAction, ActionText>> = {
     label: 'Priority',
     reported: 'Changed the priority of',
     description: (runs) => `Changes the priority of ${runs}. Runs with a higher priority start first.`,
+  },
+  move: {
+    label: 'Project',
+    reported: 'Moved',
+    description: (runs) => `Files ${runs} under a project.`,
   },
   archive: {
     label: 'Archive',
@@ -95,7 +102,15 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
   const needsPriority = action === 'prioritise';
   const priority = parseNumber(typed);
   const isPriority = Number.isInteger(priority) && Math.abs(priority) <= MAX_PRIORITY;
-  const details = needsTags ? { tags } : needsPriority ? { priority } : undefined;
+  const needsProject = action === 'move';
+  const project = typed.trim();
+  const details = needsTags
+    ? { tags }
+    : needsPriority
+      ? { priority }
+      : needsProject
+        ? { project }
+        : undefined;
   const applied: BulkAction = needsTags && removes ? 'untag' : action;
   const previewed = n <= MAX_PREVIEWED;
   const preview = useQuery({
@@ -105,7 +120,13 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
         action,
         target,
         // Placeholders: which runs are left out does not depend on them.
-        needsTags ? { tags: ['tag'] } : needsPriority ? { priority: 0 } : undefined,
+        needsTags
+          ? { tags: ['tag'] }
+          : needsPriority
+            ? { priority: 0 }
+            : needsProject
+              ? { project: DEFAULT_PROJECT }
+              : undefined,
       ),
     gcTime: 0,
     staleTime: 0,
@@ -117,6 +138,7 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
       await undoBulk(applied, result);
       await client.invalidateQueries({ queryKey: keys.allRuns() });
     });
+    if (needsProject) void client.invalidateQueries({ queryKey: keys.projects() });
     onDone();
   });
   if (!text) return null;
@@ -133,7 +155,12 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
         isPending ? text.label : nAffected > 0 ? `${text.label} ${plural(nAffected, 'run')}` : undefined
       }
       danger={text.danger ?? false}
-      disabled={nAffected === 0 || (needsTags && tags.length === 0) || (needsPriority && !isPriority)}
+      disabled={
+        nAffected === 0 ||
+        (needsTags && tags.length === 0) ||
+        (needsPriority && !isPriority) ||
+        (needsProject && (project === '' || projectProblem(project) !== null))
+      }
       onConfirm={() => work.mutateAsync(undefined)}
     >
       {isPending && <Loading label="Checking the selected runs" lines={2} />}
@@ -170,6 +197,16 @@ export function BulkDialog({ action, target, n, onClose, onDone }: Props) {
           data-autofocus
           value={typed}
           onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+        />
+      )}
+      {needsProject && (isPending || nAffected > 0) && (
+        <ProjectInput
+          mt={8}
+          description="One that exists, or a new one."
+          data-autofocus
+          value={typed}
+          error={projectProblem(project)}
+          onChange={setTyped}
         />
       )}
       {needsPriority && (isPending || nAffected > 0) && (

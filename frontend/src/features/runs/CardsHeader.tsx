@@ -6,19 +6,23 @@ import classes from './runs.module.css';
 
 type CardsHeaderProps = {
   selectAll: ReactNode;
+  /** What all names have in common. */
+  note: string;
   columns: readonly Column[];
   sort: string;
   onSort: (sort: string) => void;
 };
 
 /** Selection and sorting above the cards on a phone, in place of column headers. */
-export function CardsHeader({ selectAll, columns, sort, onSort }: CardsHeaderProps) {
+export function CardsHeader({ selectAll, note, columns, sort, onSort }: CardsHeaderProps) {
   const by = sort.replace(/^-/, '');
   const down = sort !== by;
   return (
     <div className={classes.cardsHeader}>
       {selectAll}
-      <span className="grow" />
+      <span className="grow ellipsis muted" title={note}>
+        {note}
+      </span>
       <NativeSelect
         aria-label="Sort by"
         value={by}

@@ -78,7 +78,11 @@ describe('ColumnHeader', () => {
   ])('is resized by %s on its edge', (key, px) => {
     show();
     const edge = screen.getByRole('separator', { name: 'Width of score' });
+    expect(edge.tabIndex).toBe(-1);
     fireEvent.keyDown(edge, { key });
+    expect(onResize).toHaveBeenCalledWith('score', px);
+    onResize.mockClear();
+    fireEvent.keyDown(screen.getByRole('button', { name: 'score' }), { key, shiftKey: true });
     expect(onResize).toHaveBeenCalledWith('score', px);
   });
 });

@@ -10,6 +10,8 @@ type Props = {
   column: Column;
   /** Its place among the columns. */
   index: number;
+  /** What all of its cells have in common. */
+  note?: string;
   sort: string;
   onSort: (sort: string) => void;
   onResize: (id: string, width_px: number) => void;
@@ -20,9 +22,9 @@ const DRAGGED = 'application/x-callboard-column';
 
 /**
  * A column's header; pressing it sorts, pressing it again reverses the order. Dragging it, or Alt and an arrow, moves
- * the column; dragging its edge, or an arrow on the edge, resizes it.
+ * the column; dragging its edge, or Shift and an arrow, resizes it.
  */
-export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: Props) {
+export function ColumnHeader({ column, index, note, sort, onSort, onResize, onMove }: Props) {
   const { id, title, hint, sort: by, right } = column;
   const cell = useRef<HTMLDivElement>(null);
   if (title === '') {
@@ -35,10 +37,11 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
   const down = by !== undefined && sort === `-${by}`;
   const up = by !== undefined && sort === by;
   const move = (event: KeyboardEvent): void => {
-    const by_columns = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!event.altKey || by_columns === undefined) return;
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step === undefined || !(event.altKey || event.shiftKey)) return;
     event.preventDefault();
-    onMove(id, index + by_columns);
+    if (event.altKey) onMove(id, index + step);
+    else onResize(id, (cell.current?.offsetWidth ?? 0) + step * STEP_PX);
   };
   return (
     <div
@@ -76,6 +79,11 @@ export function ColumnHeader({ column, index, sort, onSort, onResize, onMove }: 
       ) : (
         <span className="ellipsis">{title}</span>
       )}
+      {note && (
+        <span className={`muted ellipsis ${classes.note}`} title={note}>
+          {note}
+        </span>
+      )}
       <Edge
         title={title}
         value_px={minWidth_px(column)}
@@ -108,9 +116,10 @@ function Edge({ title, value_px, width_px, onResize }: EdgeProps) {
       aria-valuemin={MIN_WIDTH}
       aria-valuemax={MAX_WIDTH}
       aria-label={`Width of ${title}`}
-      tabIndex={0}
+      // No stop of the Tab key: the header has the keys too.
+      tabIndex={-1}
       className={classes.edge}
-      title="Drag, or press an arrow key, to resize"
+      title="Drag to resize; or press Shift and an arrow key in the header"
       // Dragging the edge must not drag the column.
       draggable
       onDragStart={(event) => {

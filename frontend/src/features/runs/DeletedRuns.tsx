@@ -1,14 +1,14 @@
 import { Checkbox } from '@mantine/core';
 import { useState } from 'react';
+import { useNames } from '@/api/names';
 import { restoreRuns, useRunMutation, type DeletedRun } from '@/api/runs';
 import { Problem } from '@/components/feedback';
 import { LoadingButton } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { RelativeTime, Score, TruncatedName } from '@/components/text';
+import { Name, RelativeTime, Score } from '@/components/text';
 import { showToast } from '@/components/toasts';
-import { shortEnvironmentName } from '@/lib/environments';
 import { formatCoarseDuration, formatExact, plural } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
 import classes from './runs.module.css';
@@ -16,6 +16,7 @@ import classes from './runs.module.css';
 /** Deleted runs, to be restored one by one or together. */
 export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; total: number }) {
   const denied = useDenied();
+  const names = useNames(runs);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const selected = runs.filter(({ id }) => chosen.has(id));
   const all = selected.length === runs.length;
@@ -76,10 +77,8 @@ export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; tota
                   onChange={() => setChosen(new Set(all ? [] : runs.map(({ id }) => id)))}
                 />
               </th>
-              <th>Name</th>
+              <th>Name {names.shared && <span className="muted">{names.shared}</span>}</th>
               <th className="wide">State</th>
-              <th className="wide">Algorithm</th>
-              <th className="wide">Environment</th>
               <th className="right wide">Score</th>
               <th className="wide">Deleted</th>
               <th>Time left</th>
@@ -94,20 +93,16 @@ export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; tota
                 <td>
                   <Checkbox
                     size="xs"
-                    aria-label={`Select ${run.name}`}
+                    aria-label={`Select ${names.label(run)}`}
                     checked={chosen.has(run.id)}
                     onChange={() => toggle(run.id)}
                   />
                 </td>
                 <td className={classes.deletedName}>
-                  <TruncatedName name={run.name} lines={2} />
+                  <Name name={names.of(run)} title={run.name} />
                 </td>
                 <td className="wide">
                   <StateBadge state={run.state} />
-                </td>
-                <td className="wide">{run.algorithm}</td>
-                <td className="nowrap wide" title={run.environment}>
-                  {shortEnvironmentName(run.environment)}
                 </td>
                 <td className="right wide">
                   <Score value={run.score} />
@@ -118,7 +113,9 @@ export function DeletedRuns({ runs, total }: { runs: readonly DeletedRun[]; tota
                 <td className="nowrap">
                   <Left until={run.restorable_until} />
                 </td>
-                <td className="actions">{button('Restore', `Restore ${run.name}`, [run.id], 'default')}</td>
+                <td className="actions">
+                  {button('Restore', `Restore ${names.label(run)}`, [run.id], 'default')}
+                </td>
               </tr>
             ))}
           </tbody>

@@ -34,6 +34,7 @@ const GROUP = {
   runs: [1, 2, 3, 4, 5].map(id),
   n_scored: 5,
   score: { value: 470.9, low: 424.8, high: 500 },
+  scores: [424.8, 470.9, 500],
   best_return: 2850,
   agent_steps: 100,
   iterations: 0,
@@ -45,7 +46,7 @@ async function show(
   onSort: (sort: string) => void = () => undefined,
   next_cursor: string | null = null,
 ) {
-  service.answer = { items: [GROUP], total: 1, next_cursor };
+  service.answer = { items: [GROUP], shared_name: '', total: 1, next_cursor };
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   client.setQueryData(keys.me(), { role: 'operator', missing_extras: [] });
   const rootRoute = createRootRoute({
@@ -90,7 +91,7 @@ describe('RunGroups', () => {
   it('has median and interval in columns of their own', async () => {
     await show('seed', {});
     const cells = screen.getAllByRole('cell').map(({ textContent }) => textContent);
-    expect(cells.slice(-4)).toEqual(['470.9', '[424.8, 500.0]', '2,850', '100']);
+    expect(cells.slice(-4)).toEqual(['470.9[424.8, 500.0]', '[424.8, 500.0]', '2,850', '100']);
   });
 
   it('keeps its groups when the next page fails, which is fetched again on request', async () => {

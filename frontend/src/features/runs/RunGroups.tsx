@@ -4,14 +4,17 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Fragment, useMemo, useState } from 'react';
 import { runGroupsQuery, type GroupBy, type GroupSort, type RunGroup } from '@/api/comparisons';
-import { runsByIdQuery } from '@/api/runs';
+import { useNames } from '@/api/names';
+import { type Run, runsByIdQuery } from '@/api/runs';
 import { LoadingButton } from '@/components/controls';
+import { Interval } from '@/components/Estimate';
 import { Empty, Loading, Problem } from '@/components/feedback';
+import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
-import { Early, Score, TruncatedName } from '@/components/text';
+import { Early, Name, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
-import { seedOf, STATES, stepsOf } from '@/lib/run';
+import { STATES, stepsOf } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { BulkBar } from './BulkBar';
 import { groupFilter, groupSort, toQuery, type RunsSearch } from './filters';
@@ -20,6 +23,7 @@ import { useSelection } from './selection';
 
 /** The number of runs listed per group; one query takes up to 100 ids. */
 const MAX_LISTED = 50;
+const NONE: readonly Run[] = [];
 
 /** What runs are grouped by; `seed` groups the runs that differ in nothing else. */
 const TITLES: Readonly<Record<string, string>> = {
@@ -58,6 +62,7 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
     useInfiniteQuery(runGroupsQuery(query));
   const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
   const order = useMemo(() => groups.map(idOf), [groups]);
+  const scales = useMemo(() => scalesOf(groups), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
   const problem = error && (
     <Problem
@@ -73,12 +78,17 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   // The service lists the ids of the latest runs of a group only.
   const large = selectedGroups.find(({ n, runs }) => n > runs.length);
   if (groups.length === 0) return <Empty>No matching runs.</Empty>;
+  const shared = data.pages.at(-1)?.shared_name;
   const header = (
     field: GroupSort,
     title: string,
-    { className, first = `-${field}` as GroupSort }: { className?: string; first?: GroupSort },
+    {
+      className,
+      first = `-${field}` as GroupSort,
+      note,
+    }: { className?: string; first?: GroupSort; note?: string },
   ) => (
-    <GroupHeader field={field} first={first} sort={sort} onSort={onSort} className={className}>
+    <GroupHeader field={field} first={first} sort={sort} onSort={onSort} className={className} note={note}>
       {title}
     </GroupHeader>
   );
@@ -95,13 +105,13 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
               <th>
                 <span className="visually-hidden">Expand</span>
               </th>
-              {header('name', TITLES[by] ?? 'Value', { first: 'name' })}
+              {header('name', TITLES[by] ?? 'Value', { first: 'name', ...(shared && { note: shared }) })}
               {header('n', 'Runs', { className: 'right' })}
               <th className="wide">States</th>
               {header('score', 'Median score', { className: 'right' })}
-              <th className="wide">95 % CI</th>
-              {header('best_return', 'Best', { className: 'right' })}
-              {header('agent_steps', 'Agent steps', { className: 'right' })}
+              <th className="wide">Scores, 95 % CI</th>
+              {header('best_return', 'Best', { className: 'right wide' })}
+              {header('agent_steps', 'Agent steps', { className: 'right wide' })}
             </tr>
           </thead>
           <tbody>
@@ -111,6 +121,7 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
                 group={group}
                 by={by}
                 search={search}
+                scale={scales.get(group.environment ?? '')}
                 selected={keys.has(idOf(group))}
                 onToggle={() => toggle(idOf(group))}
               />
@@ -150,11 +161,13 @@ type HeaderProps = {
   sort: GroupSort | undefined;
   onSort: (sort: GroupSort) => void;
   className: string | undefined;
+  /** What all cells have in common. */
+  note: string | undefined;
   children: string;
 };
 
 /** A column's header; pressing it sorts, pressing it again reverses the order. */
-function GroupHeader({ field, first, sort, onSort, className, children }: HeaderProps) {
+function GroupHeader({ field, first, sort, onSort, className, note, children }: HeaderProps) {
   const descending = `-${field}` as GroupSort;
   const up = sort === field;
   const down = sort === descending;
@@ -169,6 +182,7 @@ function GroupHeader({ field, first, sort, onSort, className, children }: Header
         {up && <IconArrowUp size={12} aria-hidden="true" />}
         {down && <IconArrowDown size={12} aria-hidden="true" />}
       </button>
+      {note && <span className="muted whole"> {note}</span>}
     </th>
   );
 }
@@ -186,41 +200,66 @@ function GroupName({ group, by, search }: { group: RunGroup; by: GroupBy; search
     const rest = defined({ ...search, group: undefined, selected: undefined, q });
     return (
       <Link to="/" search={rest}>
-        {name}
+        <Name name={name} />
       </Link>
     );
   }
   if (by === 'seed' && n === 1 && only) {
     return (
       <Link to="/runs/$runId" params={{ runId: only }}>
-        {name}
+        <Name name={name} />
       </Link>
     );
   }
   if (by === 'seed' && n <= runs.length) {
     return (
       <Link to="/compare" search={{ runs: runs.join(','), group: 'seed' }}>
-        {name}
+        <Name name={name} />
       </Link>
     );
   }
-  return <>{name}</>;
+  return <Name name={name} />;
 }
 
 type RowProps = {
   group: RunGroup;
   by: GroupBy;
   search: RunsSearch;
+  /** The scores at the ends of the environment's scale. */
+  scale: Scale | undefined;
   selected: boolean;
   onToggle: () => void;
 };
 
+type Scale = readonly [from: number, to: number];
+
+/** By environment, the common scale of the scores and intervals of its groups. */
+function scalesOf(groups: readonly RunGroup[]): ReadonlyMap<string, Scale> {
+  const scales = new Map<string, Scale>();
+  for (const { environment, score, scores } of groups) {
+    const ends = [...scores, score.low, score.high].filter((end) => end !== null);
+    if (environment === null || ends.length === 0) continue;
+    const [from, to] = scales.get(environment) ?? [Infinity, -Infinity];
+    scales.set(environment, [Math.min(from, ...ends), Math.max(to, ...ends)]);
+  }
+  return scales;
+}
+
 const NOT_COMBINED = 'Scores of several environments are not combined.';
 
-function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
+function GroupRow({ group, by, search, scale, selected, onToggle }: RowProps) {
   const [open, setOpen] = useState(false);
   const { value, low, high } = group.score;
   const isMixed = !group.environment;
+  const dots = scale && (
+    <Interval
+      estimate={group.score}
+      from={scale[0]}
+      to={scale[1]}
+      colour="var(--accent)"
+      scores={group.scores}
+    />
+  );
   const interval = low !== null && high !== null ? `[${formatScore(low)}, ${formatScore(high)}]` : '';
   return (
     <>
@@ -245,6 +284,7 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
           {by === 'algorithm' && group.environment && (
             <span className="muted"> on {shortEnvironmentName(group.environment)}</span>
           )}
+          <div className={classes.phone}>{dots}</div>
         </td>
         <td className="right num">{group.n}</td>
         <td className="wide">
@@ -269,17 +309,19 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
               {group.states.finished ?? 0} of {group.n} finished
             </div>
           )}
+          <div className={`muted ${classes.phone}`}>{interval}</div>
         </td>
         <td
           className="num nowrap wide"
           title={interval ? undefined : isMixed ? NOT_COMBINED : 'An interval needs 5 scores.'}
         >
+          {dots}
           {interval}
         </td>
-        <td className="right num">
+        <td className="right num wide">
           <Score value={group.best_return} />
         </td>
-        <td className="right num">
+        <td className="right num wide">
           {/* Of runs that count iterations, the agent steps are not known. */}
           {(group.agent_steps > 0 || group.iterations === 0) && formatCount(group.agent_steps)}
           {group.iterations > 0 && (
@@ -301,6 +343,7 @@ function GroupRow({ group, by, search, selected, onToggle }: RowProps) {
 
 function Members({ ids, n }: { ids: readonly string[]; n: number }) {
   const { data, error } = useInfiniteQuery(runsByIdQuery(ids));
+  const names = useNames(data?.pages[0]?.items ?? NONE);
   if (!data) {
     if (error) return <Problem error={error} />;
     return <Loading label="Loading the runs of the group" lines={2} />;
@@ -311,14 +354,7 @@ function Members({ ids, n }: { ids: readonly string[]; n: number }) {
         items.map((run) => (
           <li key={run.id}>
             <StateBadge state={run.state} reason={run.state_reason} />
-            <Link to="/runs/$runId" params={{ runId: run.id }} aria-label={run.name}>
-              <TruncatedName name={run.name} lines={2} />
-            </Link>
-            {seedOf(run) !== undefined && (
-              <span>
-                seed <span className="num">{run.seed}</span>
-              </span>
-            )}
+            <RunLink run={run} names={names} />
             <span>
               score <span className="num">{formatScore(run.score)}</span>
               {run.score_is_early && <Early />}

@@ -6,15 +6,20 @@ import { searchOfStyle } from '@/components/chart/seriesStyles';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
-import { Early, TruncatedName, RelativeTime } from '@/components/text';
+import { Early, Name, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatScore } from '@/lib/format';
-import { isExternal, startOfName } from '@/lib/run';
+import { isExternal } from '@/lib/run';
 import type { Column, RowData } from './columns';
 import classes from './runs.module.css';
 
 /** A run's card, for a phone. */
-export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineStyle'>) {
+export function RunCard({
+  run,
+  name,
+  label,
+  lineStyle,
+}: { run: Run } & Pick<RowData, 'name' | 'label' | 'lineStyle'>) {
   return (
     <>
       <div role="gridcell" className="grow">
@@ -23,10 +28,11 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
             to="/runs/$runId"
             params={{ runId: run.id }}
             search={searchOfStyle(lineStyle)}
-            className="ellipsis grow"
-            aria-label={run.name}
+            className="grow"
+            tabIndex={-1}
+            aria-label={label}
           >
-            <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
+            <Name name={name} title={run.name} />
           </Link>
           <StateBadge state={run.state} reason={run.state_reason} />
         </div>
@@ -42,7 +48,7 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
             <ProgressBar
               fraction={run.progress}
               timeLeft_s={run.time_left_s}
-              label={`Progress of ${run.name}`}
+              label={`Progress of ${label}`}
               compact
             />
           </span>
@@ -53,7 +59,7 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
         </div>
       </div>
       <div role="gridcell">
-        <ActionMenu run={run} />
+        <ActionMenu run={run} label={label} tabIndex={-1} />
       </div>
     </>
   );
@@ -61,6 +67,8 @@ export function RunCard({ run, lineStyle }: { run: Run } & Pick<RowData, 'lineSt
 
 type Props = {
   run: Run;
+  name: string;
+  label: string;
   index: number;
   columns: readonly Column[];
   template: string;
@@ -74,6 +82,8 @@ type Props = {
   lineStyle: RowData['lineStyle'];
   look: RowData['look'];
   style: CSSProperties;
+  /** Measures the row, which is as high as its name. */
+  measure: (row: HTMLElement | null) => void;
   onToggle: (id: string, through: boolean) => void;
 };
 
@@ -81,6 +91,8 @@ type Props = {
 export const RunRow = memo(function RunRow(props: Props) {
   const {
     run,
+    name,
+    label,
     index,
     columns,
     template,
@@ -93,9 +105,11 @@ export const RunRow = memo(function RunRow(props: Props) {
     lineStyle,
     look,
     style,
+    measure,
     onToggle,
   } = props;
   const row = {
+    ref: measure,
     role: 'row',
     'aria-rowindex': index + 2,
     'aria-selected': selected,
@@ -107,7 +121,7 @@ export const RunRow = memo(function RunRow(props: Props) {
       <Checkbox
         size="xs"
         tabIndex={-1}
-        aria-label={`Select ${run.name}`}
+        aria-label={`Select ${label}`}
         checked={selected}
         onChange={(event) => onToggle(run.id, (event.nativeEvent as PointerEvent).shiftKey)}
       />
@@ -117,7 +131,7 @@ export const RunRow = memo(function RunRow(props: Props) {
     return (
       <div {...row} className={classes.card} style={style}>
         {select}
-        <RunCard run={run} lineStyle={lineStyle} />
+        <RunCard run={run} name={name} label={label} lineStyle={lineStyle} />
       </div>
     );
   }
@@ -132,9 +146,11 @@ export const RunRow = memo(function RunRow(props: Props) {
         <div
           key={id}
           role="gridcell"
-          className={id === 'actions' ? classes.menu : right ? 'right' : 'ellipsis'}
+          className={
+            id === 'actions' ? classes.menu : right ? 'right' : id === 'name' ? classes.name : 'ellipsis'
+          }
         >
-          {cell(run, { spark, metrics, lineStyle, look })}
+          {cell(run, { name, label, spark, metrics, lineStyle, look })}
         </div>
       ))}
     </div>

@@ -1,15 +1,17 @@
 import { Checkbox } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
+import { useMediaQuery, useWindowEvent } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { type Beside, useNames } from '@/api/names';
+import { MAX_COMPARED } from '@/api/runBounds';
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
 import { distinctStyles, searchOfStyle } from '@/components/chart/seriesStyles';
 import { formatInteger } from '@/lib/format';
-import { usePrinting } from '@/lib/hooks';
+import { isDialogOpen, usePrinting } from '@/lib/hooks';
 import { CardsHeader } from './CardsHeader';
 import { ColumnHeader } from './ColumnHeader';
 import { leastWidth_px, moved, resized, type Layout } from './columnLayout';
@@ -35,8 +37,13 @@ const ROW_HEIGHT = 36;
 const CARD_HEIGHT = 90;
 const SELECT_WIDTH = '20px';
 const MAX_PRINTED = 1000;
+/** Elsewhere on the page. */
+const TAKES_KEYS = 'input, textarea, select, [contenteditable], [role=menuitem], [role=option]';
 
-/** A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move, space selects, Enter opens. */
+/**
+ * A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move,
+ * space selects, Enter opens; right and left move within a row, which is a single stop of the Tab key.
+ */
 export function RunsTable(props: Props) {
   const { runs, total, columns, layout, onLayout, selection, sort, onSort, onEndReached } = props;
   const navigate = useNavigate();
@@ -45,6 +52,13 @@ export function RunsTable(props: Props) {
   const focusCursor = useRef(false);
   const narrow = useMediaQuery('(max-width: 720px)', false, { getInitialValueInEffect: false });
   const printing = usePrinting();
+  const shown = columns.map(({ id }) => id).join();
+  // What the columns or cards show is no part of names.
+  const beside = useMemo(
+    () => BESIDE.filter((kind) => narrow || shown.split(',').includes(kind)),
+    [narrow, shown],
+  );
+  const names = useNames(runs, beside);
   const template = [SELECT_WIDTH, ...columns.map(({ width }) => width)].join(' ');
   const width_px = leastWidth_px(columns);
   // Not memoisable by the React compiler; its functions stay within this component.
@@ -79,7 +93,11 @@ export function RunsTable(props: Props) {
   );
   const summaries = useQuery(runMetricsQuery(narrow ? NO_RUNS : inView, metrics)).data;
 
-  useEffect(() => virtual.measure(), [narrow, virtual]);
+  useEffect(() => {
+    virtual.measure();
+    // It has forgotten the heights of the rows in view.
+    for (const row of scroller.current?.querySelectorAll('[data-index]') ?? []) virtual.measureElement(row);
+  }, [narrow, virtual]);
   useEffect(() => {
     if (!printing && last >= runs.length - 20) onEndReached();
   }, [printing, last, runs.length, onEndReached]);
@@ -89,9 +107,56 @@ export function RunsTable(props: Props) {
     scroller.current?.querySelector<HTMLElement>(`[data-index="${cursor}"]`)?.focus();
   }, [cursor, rows]);
 
+  const rowAt = (index: number): HTMLElement | null =>
+    scroller.current?.querySelector<HTMLElement>(`[data-index="${index}"]`) ?? null;
+  /** Moves the cursor and the focus. */
+  const moveTo = (index: number): void => {
+    // If the cursor stays, the effect does not run now, and the flag would move the focus when the rows change.
+    focusCursor.current = index !== cursor;
+    setCursor(index);
+    virtual.scrollToIndex(index);
+    if (index === cursor) rowAt(index)?.focus();
+  };
+  const compare = (): void => {
+    const { size } = selection.ids;
+    if (size < 2 || size > MAX_COMPARED) return;
+    void navigate({ to: '/compare', search: { runs: [...selection.ids].join(',') } });
+  };
+  useWindowEvent('keydown', (event) => {
+    const { target } = event;
+    if (!(target instanceof Element) || isDialogOpen()) return;
+    const isInside = scroller.current?.contains(target) ?? false;
+    if (event.ctrlKey || event.altKey || event.metaKey || (!isInside && target.matches(TAKES_KEYS))) return;
+    const at = Math.min(cursor, runs.length - 1);
+    const run = runs[at];
+    if (!run) return;
+    if (event.key === 'j') moveTo(isInside ? Math.min(runs.length - 1, at + 1) : at);
+    else if (event.key === 'k') moveTo(isInside ? Math.max(0, at - 1) : at);
+    else if (event.key === 'x') {
+      selection.toggle(run.id);
+      moveTo(at);
+    } else if (event.key === 'c') compare();
+    else return;
+    event.preventDefault();
+  });
+
+  /** Moves the focus within a row: its links and buttons are no stops of the Tab key. */
+  const moveWithin = (event: KeyboardEvent<HTMLElement>): void => {
+    const target = event.target as HTMLElement;
+    const row = target.closest<HTMLElement>('[role=row]');
+    if (!row) return;
+    const stops = [row, ...row.querySelectorAll<HTMLElement>('a, button')];
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const next = event.key === 'Escape' ? row : by && stops[stops.indexOf(target) + by];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  };
+
   const onKey = (event: KeyboardEvent<HTMLElement>): void => {
     const row = event.target as HTMLElement;
-    if (row.getAttribute('role') !== 'row') return;
+    moveWithin(event);
+    if (row.getAttribute('role') !== 'row' || event.defaultPrevented) return;
     const end = runs.length - 1;
     const at = Number(row.dataset.index); // a focused row moves with its run
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: end }[event.key];
@@ -100,10 +165,7 @@ export function RunsTable(props: Props) {
       const next = Math.max(0, Math.min(end, to));
       const target = runs[next];
       if (event.shiftKey && run && target) selection.extend(run.id, target.id);
-      // If the cursor stays, the effect does not run now, and the flag would move the focus when the rows change.
-      focusCursor.current = next !== cursor;
-      setCursor(next);
-      virtual.scrollToIndex(next);
+      moveTo(next);
     } else if (event.key === ' ' && run) selection.toggle(run.id);
     else if (event.key === 'Enter' && run)
       void navigate({
@@ -128,7 +190,15 @@ export function RunsTable(props: Props) {
   );
   return (
     <div className={`panel ${classes.fill}`}>
-      {narrow && <CardsHeader selectAll={selectAll} columns={columns} sort={sort} onSort={onSort} />}
+      {narrow && (
+        <CardsHeader
+          selectAll={selectAll}
+          note={names.shared}
+          columns={columns}
+          sort={sort}
+          onSort={onSort}
+        />
+      )}
       <div ref={scroller} className={classes.scroller}>
         <div
           role="grid"
@@ -152,6 +222,7 @@ export function RunsTable(props: Props) {
                   index={index}
                   sort={sort}
                   onSort={onSort}
+                  note={column.id === 'name' ? names.shared : ''}
                   onResize={(id, px) => onLayout(resized(layout, id, px))}
                   onMove={(id, to) => onLayout(moved(layout, id, to))}
                 />
@@ -175,6 +246,8 @@ export function RunsTable(props: Props) {
                   <RunRow
                     key={key}
                     run={run}
+                    name={names.of(run)}
+                    label={names.label(run)}
                     index={index}
                     columns={columns}
                     template={template}
@@ -187,6 +260,7 @@ export function RunsTable(props: Props) {
                     lineStyle={styles.get(run.id)}
                     look={looks.get(run.id)}
                     style={{ transform: `translateY(${start}px)` }}
+                    measure={virtual.measureElement}
                     onToggle={selection.toggle}
                   />
                 )
@@ -205,4 +279,5 @@ export function RunsTable(props: Props) {
 }
 
 const NO_RUNS: readonly string[] = [];
+const BESIDE: readonly Beside[] = ['algorithm', 'environment'];
 const MAX_METRICS = 50;

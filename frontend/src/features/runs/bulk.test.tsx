@@ -54,11 +54,12 @@ it('RunGroups lists 30 runs of a group by their ids', async () => {
     states: {},
     score: none,
     n_scored: 0,
+    scores: [],
     agent_steps: 0,
     iterations: 7,
   };
   service.answers = {
-    '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null },
+    '/api/v1/comparisons/groups': { items: [group], shared_name: '', total: 1, next_cursor: null },
     '/api/v1/runs': {
       items: runs.map((run) => ({ id: run, name: `run ${run}`, state: 'finished', seed: 1, agent_steps: 1 })),
       total: 30,
@@ -124,10 +125,13 @@ it('RunGroups refuses actions on a group of which it knows only some runs', asyn
     states: {},
     score: { value: null, low: null, high: null },
     n_scored: 0,
+    scores: [],
     agent_steps: 0,
     iterations: 0,
   };
-  service.answers = { '/api/v1/comparisons/groups': { items: [group], total: 1, next_cursor: null } };
+  service.answers = {
+    '/api/v1/comparisons/groups': { items: [group], shared_name: '', total: 1, next_cursor: null },
+  };
   await show(
     <RunGroups
       by="algorithm"

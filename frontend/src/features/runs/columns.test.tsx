@@ -11,7 +11,9 @@ it('the name of a selected run leads to its page in its style', async () => {
   const name = COLUMNS.find(({ id }) => id === 'name');
   const run = { id: 'R', name: 'lr=0.1', algorithm: 'paac', environment: 'ALE/Pong-v5' } as unknown as Run;
   const router = createRouter({
-    routeTree: createRootRoute({ component: () => name?.cell(run, { lineStyle: 3 } as never) }),
+    routeTree: createRootRoute({
+      component: () => name?.cell(run, { name: 'lr 0.1', label: 'lr=0.1: lr 0.1', lineStyle: 3 } as never),
+    }),
     history: createMemoryHistory(),
   });
   await router.load();

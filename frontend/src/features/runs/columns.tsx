@@ -7,9 +7,9 @@ import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { StateBadge } from '@/components/run/StateBadge';
-import { RelativeTime, Score, TruncatedName } from '@/components/text';
+import { Name, RelativeTime, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
-import { isExternal, queryOfTag, startOfName, stepsOf } from '@/lib/run';
+import { isExternal, queryOfTag, stepsOf } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { DASH, formatInteger, formatRate } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
@@ -19,6 +19,9 @@ import { sparkPath } from './sparklines';
 
 /** What the cells of a run show beside the run itself. */
 export type RowData = {
+  /** What the run is called in the list; and with its own name, for a tooltip and for screen readers. */
+  name: string;
+  label: string;
   spark: readonly number[] | undefined;
   metrics: ReadonlyMap<string, MetricSummary> | undefined;
   /** Of a selected run, as Compare draws it: the number of its style, and its look once that is known. */
@@ -99,14 +102,15 @@ export const COLUMNS: readonly Column[] = [
     title: 'Name',
     sort: 'name',
     width: 'minmax(164px, 8fr)',
-    cell: (run, { lineStyle }) => (
+    cell: (run, { name, label, lineStyle }) => (
       <Link
         to="/runs/$runId"
         params={{ runId: run.id }}
         search={searchOfStyle(lineStyle)}
-        aria-label={run.name}
+        tabIndex={-1}
+        aria-label={label}
       >
-        <TruncatedName name={run.name} repeated={startOfName(run)} lines={2} />
+        <Name name={name} title={run.name} />
       </Link>
     ),
   },
@@ -138,11 +142,11 @@ export const COLUMNS: readonly Column[] = [
     sort: 'agent_steps',
     largestFirst: true,
     width: '108px',
-    cell: (run) => (
+    cell: (run, { label }) => (
       <ProgressBar
         fraction={run.progress}
         timeLeft_s={run.time_left_s}
-        label={`Progress of ${run.name}`}
+        label={`Progress of ${label}`}
         compact
       />
     ),
@@ -220,6 +224,7 @@ export const COLUMNS: readonly Column[] = [
               // The view of the list stays as it is.
               search={(before) => defined({ ...before, q: queryOfTag(run.tags[0] ?? '') })}
               className="ellipsis"
+              tabIndex={-1}
               aria-label={`Runs with tag ${run.tags[0]}`}
             >
               {run.tags[0]}
@@ -230,7 +235,12 @@ export const COLUMNS: readonly Column[] = [
       </Tooltip>
     ),
   },
-  { id: 'actions', title: '', width: '24px', cell: (run) => <ActionMenu run={run} /> },
+  {
+    id: 'actions',
+    title: '',
+    width: '24px',
+    cell: (run, { label }) => <ActionMenu run={run} label={label} tabIndex={-1} />,
+  },
 ];
 
 /** The columns that cannot be hidden. */

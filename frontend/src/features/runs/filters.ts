@@ -27,6 +27,7 @@ export function toQuery(search: RunsSearch): RunsQuery {
   return {
     sort: search.sort && search.sort !== 'n' && search.sort !== '-n' ? search.sort : DEFAULT_SORT,
     ...(search.q ? { filter: search.q } : {}),
+    ...(search.project ? { project: search.project } : {}),
     ...(states.length > 0 ? { state: [...states] } : {}),
     ...(search.archived ? { archived: 'true' as const } : {}),
   };
@@ -55,7 +56,7 @@ export function groupFilter(by: GroupBy, key: string): string | undefined {
 
 /** Whether the parameters exclude any run. */
 export const isFiltered = (search: RunsSearch): boolean =>
-  Boolean(search.q) || stateFilter(search) !== 'all' || Boolean(search.archived);
+  Boolean(search.q) || Boolean(search.project) || stateFilter(search) !== 'all' || Boolean(search.archived);
 
 /** The page's parameters as one filter of the service, for an action on everything that matches. */
 export function toFilter(search: RunsSearch, except: Iterable<string> = []): string {
@@ -63,6 +64,7 @@ export function toFilter(search: RunsSearch, except: Iterable<string> = []): str
   return [
     `archived:${search.archived ? 'true' : 'false'}`,
     ...(states.length > 0 ? [`(${states.map((state) => `state:${state}`).join(' or ')})`] : []),
+    ...(search.project ? [`project=${quoted(search.project)}`] : []),
     ...(search.q ? [`(${search.q})`] : []),
     ...[...except].map((id) => `id!=${id}`),
   ].join(' ');

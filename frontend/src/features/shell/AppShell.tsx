@@ -9,7 +9,9 @@ import { ShortcutsDialog } from '@/components/Shortcuts';
 import { served } from '@/lib/base';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
+import { AlertBell } from './AlertBell';
 import { DiskBanner } from './DiskBanner';
+import { ProjectItems, ProjectMenu } from './ProjectMenu';
 import { RailFoot, SignOutItem, ThemeItem } from './RailFoot';
 import { RunningNow } from './RunningNow';
 import { SearchBox } from './SearchBox';
@@ -30,6 +32,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
         <RunningNow />
         <ConnectionState />
         <NewRunLink />
+        <AlertBell />
       </header>
       <main id="main" className={classes.main} tabIndex={-1}>
         <DiskBanner />
@@ -68,6 +71,7 @@ function NavBar() {
         <img src={served('/favicon.svg')} alt="" width="28" height="28" />
         Callboard
       </Link>
+      <ProjectMenu />
       {pages.map((page) => (
         <Link
           key={page.to}
@@ -114,6 +118,7 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
         <Menu.Item component="a" href={HELP}>
           Help
         </Menu.Item>
+        <ProjectItems />
         <ThemeItem />
         <SignOutItem />
       </Menu.Dropdown>

@@ -6,7 +6,6 @@ import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Empty } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { TruncatedName } from '@/components/text';
 import { describePolicy } from './policy';
 import { PolicyForm } from './PolicyForm';
 import classes from './storage.module.css';
@@ -50,7 +49,7 @@ export function GroupPolicies({ retention }: { retention: Retention }) {
               {groups.map(({ group, policy }) => (
                 <tr key={group}>
                   <td className={classes.name}>
-                    <TruncatedName name={group} lines={2} />
+                    <span className="whole">{group}</span>
                   </td>
                   <td className={classes.settings}>{describePolicy(policy).join('; ')}</td>
                   <td className="actions">

@@ -1,20 +1,23 @@
-import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import { useNames } from '@/api/names';
 import type { RunStorage } from '@/api/storage';
+import { RunLink } from '@/components/run/RunLink';
 import { StateBadge } from '@/components/run/StateBadge';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { TruncatedName } from '@/components/text';
 import { DASH, formatBytes } from '@/lib/format';
 import type { RunState } from '@/lib/run';
 import classes from './storage.module.css';
 
 /** The runs that take the most space, the largest first. */
 export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
+  const named = useMemo(() => runs.map(({ run_id, name }) => ({ id: run_id, name })), [runs]);
+  const names = useNames(named);
   return (
     <ScrollPanel label="Largest runs">
       <table className="grid">
         <thead>
           <tr>
-            <th>Run</th>
+            <th>Run {names.shared && <span className="muted">{names.shared}</span>}</th>
             <th className="right">Total</th>
             <th className="right">Checkpoints</th>
             <th className="right">Replays</th>
@@ -28,9 +31,7 @@ export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
           {runs.map((run) => (
             <tr key={run.run_id}>
               <td className={classes.run}>
-                <Link to="/runs/$runId" params={{ runId: run.run_id }} aria-label={run.name}>
-                  <TruncatedName name={run.name} lines={2} />
-                </Link>
+                <RunLink run={{ id: run.run_id, name: run.name }} names={names} />
               </td>
               <td className="right num nowrap">
                 <b>{formatBytes(run.total)}</b>
@@ -44,7 +45,7 @@ export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
                 <StateBadge state={run.state as RunState} />
               </td>
               <td className={classes.name}>
-                {run.group ? <TruncatedName name={run.group} lines={2} /> : DASH}
+                {run.group ? <span className="whole">{run.group}</span> : DASH}
               </td>
             </tr>
           ))}

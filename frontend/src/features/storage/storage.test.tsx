@@ -125,9 +125,11 @@ it('RunTable links the runs and shows the size of each kind', async () => {
   };
   const rootRoute = createRootRoute({
     component: () => (
-      <MantineProvider>
-        <RunTable runs={[run]} />
-      </MantineProvider>
+      <QueryClientProvider client={new QueryClient()}>
+        <MantineProvider>
+          <RunTable runs={[run]} />
+        </MantineProvider>
+      </QueryClientProvider>
     ),
   });
   const router = createRouter({ routeTree: rootRoute, history: createMemoryHistory() });

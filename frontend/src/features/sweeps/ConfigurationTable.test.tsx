@@ -25,7 +25,7 @@ const requests = vi.hoisted(() => {
 });
 
 /** Replaces the drawing library, which needs a layout of the page. */
-const drawing = vi.hoisted(() => ({ react: vi.fn(() => Promise.resolve()) }));
+const drawing = vi.hoisted(() => ({ react: vi.fn(() => Promise.resolve()), purge: () => undefined }));
 vi.mock('plotly.js-basic-dist-min', () => ({ default: drawing }));
 
 afterEach(cleanup);
@@ -72,7 +72,7 @@ const numbers = (): (string | null | undefined)[] =>
   screen
     .getAllByRole('row')
     .slice(1)
-    .map((row) => within(row).getAllByRole('cell')[0]?.textContent);
+    .map((row) => within(row).getAllByRole('cell')[0]?.firstChild?.textContent);
 
 it('ConfigurationTable sorts by the pressed header, and reports the sort', async () => {
   const onSort = vi.fn();
@@ -103,10 +103,10 @@ it('ConfigurationTable links the score of each seed to its run, on a common scal
   await show(<Table />);
   const at = (name: string): string => screen.getByRole('link', { name }).style.left;
   expect(screen.getAllByRole('link')).toHaveLength(9);
-  const link = screen.getByRole('link', { name: 'Configuration 1, seed 2: score 220.0' });
+  const link = screen.getByRole('link', { name: 'lr 0.01, seed 2: score 220.0' });
   expect(link.getAttribute('href')).toBe('/runs/R12');
   expect(link.style.left).toBe('100.00%');
-  expect(at('Configuration 2, seed 0: score 9.00')).toBe('0.00%');
+  expect(at('lr 0.1, seed 0: score 9.00')).toBe('0.00%');
 });
 
 it('SettingScatter requests the figure of a setting, whose scale can be changed', async () => {

@@ -5,6 +5,7 @@ import type { Configuration, SweepDetail } from '@/api/sweeps';
 import { formatEstimate } from '@/components/Estimate';
 import { settingNames } from '@/components/config/settingTitles';
 import { ScrollPanel } from '@/components/ScrollPanel';
+import { Name } from '@/components/text';
 import { formatInteger, formatScore, formatValue } from '@/lib/format';
 import { nextSort, scoreRange, sorted, standingOf, variedSettings, type Standing } from './configurations';
 import { SeedScores } from './SeedScores';
@@ -41,10 +42,10 @@ export function ConfigurationTable({ sweep, sort, onSort, titles }: Props) {
         <table className="grid">
           <thead>
             <tr>
-              {header('number', <abbr title="Number of the configuration">No.</abbr>, { right: true })}
+              {header('number', <abbr title="Number of the configuration">No.</abbr>)}
               {header('state', 'State')}
               {paths.map((path) => (
-                <SortHeader key={path} column={path} sort={sort} onSort={onSort} right hint={path}>
+                <SortHeader key={path} column={path} sort={sort} onSort={onSort} right wide hint={path}>
                   {names.get(path)}
                 </SortHeader>
               ))}
@@ -89,15 +90,20 @@ type RowProps = {
 };
 
 const Row = memo(function Row({ configuration, standing, settings, from, to }: RowProps) {
-  const { number, eliminated, n, n_broken_off, iqm, median, runs } = configuration;
+  const { number, name, eliminated, n, n_broken_off, iqm, median, runs } = configuration;
   return (
     <tr className={classes.configuration} data-standing={standing}>
-      <td className="right num">{number}</td>
+      <td className={`num ${classes.number}`}>
+        {number}
+        <div className={classes.phone}>
+          <Name name={name} />
+        </div>
+      </td>
       <td title={eliminated ?? undefined} className={classes.standing}>
         <StandingText standing={standing} reason={eliminated} />
       </td>
       {settings.split(',').map((path) => (
-        <td key={path} className="right num nowrap">
+        <td key={path} className="right num nowrap wide">
           {formatValue(configuration.settings[path])}
         </td>
       ))}
@@ -135,17 +141,19 @@ type HeaderProps = {
   sort: string;
   onSort: (sort: string) => void;
   right: boolean;
+  /** Left out on a phone. */
+  wide?: boolean;
   hint: string;
   children: ReactNode;
 };
 
 /** A column's header; pressing it sorts, pressing it again reverses the order. */
-function SortHeader({ column, sort, onSort, right, hint, children }: HeaderProps) {
+function SortHeader({ column, sort, onSort, right, wide = false, hint, children }: HeaderProps) {
   const up = sort === column;
   const down = sort === `-${column}`;
   return (
     <th
-      className={right ? 'right' : undefined}
+      className={`${right ? 'right' : ''} ${wide ? 'wide' : ''}`}
       title={hint || undefined}
       aria-sort={up ? 'ascending' : down ? 'descending' : 'none'}
     >

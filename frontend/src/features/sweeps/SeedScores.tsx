@@ -13,7 +13,7 @@ type Props = {
 
 /** The scores of a configuration's seeds on a scale, each a link to its run; the line is the median's interval. */
 export function SeedScores({ configuration, from, to }: Props) {
-  const { number, runs, iqm, median } = configuration;
+  const { name, runs, iqm, median } = configuration;
   const share = (value: number): number =>
     to > from ? Math.min(1, Math.max(0, (value - from) / (to - from))) : 0.5;
   const at = (value: number): string => `${(share(value) * 100).toFixed(2)}%`;
@@ -44,7 +44,7 @@ export function SeedScores({ configuration, from, to }: Props) {
             data-placed-by-value
             style={{ left: at(score) }}
             title={title}
-            aria-label={`Configuration ${number}, seed ${seed}: score ${formatScore(score)}`}
+            aria-label={`${name}, seed ${seed}: score ${formatScore(score)}`}
           />
         );
       })}

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { Sweep } from '@/api/sweeps';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ScrollPanel } from '@/components/ScrollPanel';
-import { RelativeTime, TruncatedName } from '@/components/text';
+import { RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import classes from './sweeps.module.css';
 import { configurationCount, progressOf, runsByState, SweepState } from './SweepState';
@@ -30,8 +30,8 @@ export function SweepsTable({ sweeps }: { sweeps: readonly Sweep[] }) {
             return (
               <tr key={sweep.id}>
                 <td className={classes.name}>
-                  <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} aria-label={sweep.name}>
-                    <TruncatedName name={sweep.name} lines={2} />
+                  <Link to="/sweeps/$sweepId" params={{ sweepId: sweep.id }} className="whole">
+                    {sweep.name}
                   </Link>
                 </td>
                 <td>

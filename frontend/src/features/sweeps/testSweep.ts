@@ -11,6 +11,7 @@ export function testConfiguration(
   const mean = finished.reduce((sum, score) => sum + score, 0) / finished.length;
   return {
     number,
+    name: `lr ${rate}`,
     settings: { 'config.learning_rate': rate },
     eliminated: null,
     n_broken_off: 0,

@@ -1,3 +1,5 @@
+import csv
+import io
 from typing import Any
 
 import numpy as np
@@ -195,8 +197,8 @@ def test_charts_groups_and_comparisons_count_the_same_runs(client: Client, engin
         (curve,) = client.get("/api/v1/series", params=ask | {"group_by": "seed"}).json()["groups"]
         assert set(curve["runs"]) == counted
         drawn = client.get("/api/v1/figures/seed_curve", params=ask).json()["data"]
-        number = f"{len(counted)} seed" + "s" * (len(counted) > 1)
-        assert {trace["meta"]["label"]["detail"] for trace in drawn} == {number}
+        number = f"{len(counted)})"
+        assert {trace["name"].rpartition(" ")[2] for trace in drawn} == {number}
     (row,) = client.get(f"{COMPARISONS}/groups", params={"by": "seed"}).json()["items"]
     assert (row["n"], row["n_scored"]) == (4, 2)
 
@@ -458,3 +460,26 @@ def test_early_score_is_no_sample(client: Client, engine: Engine) -> None:
     assert [run["left_out"] for run in group["runs"]] == ["early", None, None]
     end_in(engine, runs[0], RunState.RUNNING, early_agent_steps=400)
     assert client.get(COMPARISONS, params={"run": runs}).json()["groups"][0]["n"] == 3
+
+
+def test_tables_of_a_comparison_are_files_for_papers(client: Client, engine: Engine) -> None:
+    good, bad = two_rates(engine, 5)
+    ask: dict[str, Any] = {"run": bad + good}
+    answer = client.get(f"{COMPARISONS}/table", params=ask | {"table": "differences"})
+    assert answer.headers["content-disposition"] == 'attachment; filename="comparison-differences.csv"'
+    (row,) = csv.DictReader(io.StringIO(answer.text))
+    assert (row["A"], row["B"], row["n"], row["Difference"]) == ("lr 0.01", "lr 0.1", "5 + 5", "150.0")
+    assert row["Difference: lower bound (95 %)"] == "147.0"
+    table = client.get(f"{COMPARISONS}/table", params=ask | {"format": "latex"}).text
+    assert "lr 0.01 & 5 & 202 [200, 204] & 202" in table
+    assert "PAAC · CartPole. Scores (mean of the last 100 training returns) at 2,000 agent steps." in table
+
+
+def test_tables_of_several_environments_name_them(client: Client, engine: Engine) -> None:
+    runs = [
+        make_scored_run(engine, [1.0] * 100, environment=environment, group="a_b & c", config=config)
+        for environment, config in (("CartPole-v1", {}), ("Catch-v0", {}), ("Catch-v0", {"beta": 0.5}))
+    ]
+    table = client.get(f"{COMPARISONS}/table", params={"run": runs, "format": "latex"}).text
+    assert r"Config & Environment & n" in table
+    assert r"a\_b \& c" in table

@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 from backend.db import Attempt, LiveSettings, Run
 from backend.db.engine import writing
 from tests.backend.analysis.comparisons.test_endpoints import two_rates
-from tests.backend.analysis.figures.lines import numbers
 from tests.backend.analysis.metrics.oracle import RecordedRun
+from tests.backend.drawing.lines import numbers
 from tests.support.rows import checkpoint_row, episode_row, evaluation_row
 from tests.support.service import RunningService
 from tests.support.start_sets import add_recording
@@ -218,7 +218,7 @@ def test_marks_of_several_runs_name_their_run(engine: Engine, client: Client, re
     ask: dict[str, Any] = {"run": [recorded.run_id, other.run_id]}
     answer = client.get(f"{FIGURES}/learning_curve", params=ask).json()
     (again,) = traces(answer, marks="restarts")
-    assert again["text"] == ["paac CartPole-v1 seed 0: attempt 2"]
+    assert again["text"] == ["seed 0: attempt 2"]
 
 
 def test_name_of_a_run_is_escaped_for_plotly_and_whole_in_its_label(engine: Engine, client: Client) -> None:
@@ -398,10 +398,7 @@ def test_seed_curve_has_the_data_of_grouped_series(engine: Engine, client: Clien
             assert (numbers(trace["x"]), numbers(trace["y"])) == (group["x"], whole)
         assert numbers(drawn[-1]["customdata"]) == group["n"]
     labels = [trace["meta"]["label"] for trace in traces(full, kind="line")]
-    assert [(label["settings"], label["detail"]) for label in labels] == [
-        ("n_e = 16", "3 seeds"),
-        ("n_e = 8", "1 seed"),
-    ]
+    assert labels == [{"name": "nₑ 16"}, {"name": "nₑ 8"}]
     assert "± 1 s.d." in full["layout"]["title"]["subtitle"]["text"]
     ask["interval"] = "ci95"  # too few seeds for it
     full = client.get(f"{FIGURES}/seed_curve", params=ask).json()

@@ -14,26 +14,27 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from backend.analysis.figures.branch import FanLine, branch_figure
-from backend.analysis.figures.diagnostics import BY_ID, diagnostic_figure
-from backend.analysis.figures.episode_trace import TracePanel, episode_trace_figure
-from backend.analysis.figures.export_caption import caption
-from backend.analysis.figures.export_script import ScriptOptions, matplotlib_script
-from backend.analysis.figures.export_series import COLUMNS, as_csv, drawn_series
-from backend.analysis.figures.figure import Figure, Label
-from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
-from backend.analysis.figures.marks import Mark
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.scatter import Dot, scatter_figure
-from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
-from backend.analysis.figures.theme import tick_text
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.grouping import Spread
+from backend.drawing.branch import FanLine, branch_figure
+from backend.drawing.catalogue import EPISODE_RETURN
+from backend.drawing.cells import of_cell
+from backend.drawing.diagnostics import BY_ID, diagnostic_figure
+from backend.drawing.episode_trace import TracePanel, episode_trace_figure
+from backend.drawing.export_caption import caption
+from backend.drawing.export_script import ScriptOptions, matplotlib_script
+from backend.drawing.export_series import COLUMNS, as_csv, drawn_series
+from backend.drawing.figure import Figure, Label
+from backend.drawing.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.drawing.marks import Mark
+from backend.drawing.panels import Frame
+from backend.drawing.scatter import Dot, scatter_figure
+from backend.drawing.seed_curve import SeedGroup, seed_curve_figure
+from backend.drawing.theme import tick_text
 from backend.experiments.figures.kinds.counts import counts_figure
+from backend.http.figures import FigureForm
 from backend.platform.errors import Invalid
-from backend.platform.text import of_cell
-from tests.backend.analysis.figures.lines import A, B, line
-from tests.backend.analysis.figures.test_gaps import figure_of
+from backend.statistics.grouping import Spread
+from tests.backend.drawing.lines import A, B, line
+from tests.backend.drawing.test_gaps import figure_of
 
 HOSTILE = [
     "'''\n\"\"\"); import os; os.system('touch /tmp/owned') #",
@@ -66,7 +67,7 @@ def groups(names: list[str], n_seeds: int = 5, n_points: int = 40) -> Figure:
         several.append(
             SeedGroup(
                 id=f"g{number}",
-                label=seeds_label(name, "", "", n_seeds),
+                label=Label(name, n_seeds=n_seeds),
                 runs=[f"{number}{seed}" for seed in range(n_seeds)],
                 metric=EPISODE_RETURN,
                 source="",
@@ -89,7 +90,7 @@ def test_csv_has_centre_band_and_number_of_seeds_of_each_group() -> None:
     assert len(rows) == 2 * (40 + 5)
     for at, name in enumerate(("PAAC on Pong", "A3C, on Pong")):
         low, high, centre, thin = figure.data[4 * at : 4 * at + 4]
-        group_rows = [row for row in rows if row["series"] == f"{name}, 5 seeds"]
+        group_rows = [row for row in rows if row["series"] == f"{name} (n = 5)"]
         whole, partial = group_rows[:40], group_rows[40:]
         assert {row["kind"] for row in whole} == {"line"}
         assert numbers(whole, "x") == centre["x"].tolist()
@@ -176,9 +177,9 @@ def test_stacked_shares_have_their_edges() -> None:
 
 def test_figure_with_an_unknown_type_of_trace_is_refused() -> None:
     figure = Figure(data=[{"type": "heatmap", "z": [[1.0]]}])
-    with pytest.raises(Invalid, match="heatmap"):
+    with pytest.raises(ValueError, match="heatmap"):
         as_csv(figure)
-    with pytest.raises(Invalid, match="heatmap"):
+    with pytest.raises(ValueError, match="heatmap"):
         matplotlib_script(figure)
 
 
@@ -477,7 +478,7 @@ def test_names_enter_the_script_as_literals_only() -> None:
     assert code[0] == code[1]
     assert literal["title"] == literal["caption"] == HOSTILE[0]
     labels = [line["label"] for line in literal["series"] if line["label"]]
-    assert labels[1] == f"{HOSTILE[1]}, 5 seeds"
+    assert labels[1] == f"{HOSTILE[1]} (n = 5)"
     assert "\x1b" not in labels[2], "control characters are left out"
 
 
@@ -537,3 +538,13 @@ def test_script_and_ticks_have_the_numbers_of_pages() -> None:
     cases += [(math.nan, "NaN"), (math.inf, "∞"), (-math.inf, "−∞"), (-0.0, "0")]
     for write in (script["tick_text"], tick_text):
         assert [write(value) for value, _ in cases] == [text for _, text in cases]
+
+
+def test_file_has_the_texts_and_the_order_of_an_edited_legend() -> None:
+    figure = groups(["lr 0.1", "lr 0.2"])
+    arranged = FigureForm("csv", ScriptOptions(), {1: "second <b>", 0: "first"}).arranged(figure)
+    labels = [series.label for series in drawn_series(arranged) if series.kind == "line"]
+    assert labels == ["second <b>", "first"]
+    assert FigureForm("csv", ScriptOptions()).arranged(figure) is figure
+    with pytest.raises(Invalid, match="no entry 2"):
+        FigureForm("csv", ScriptOptions(), {2: "third"}).arranged(figure)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from backend.analysis.figures.curve import CurveLine
-from backend.analysis.figures.episode_trace import episode_trace_figure
-from backend.analysis.figures.figure import Figure, Label
-from backend.analysis.figures.learning_curve import Evaluated, Level, learning_curve_figure
-from backend.analysis.figures.marks import Mark
-from backend.analysis.figures.seed_curve import SeedGroup, seed_curve_figure, seeds_label
-from backend.analysis.metrics.catalogue import EPISODE_RETURN
-from backend.analysis.metrics.grouping import Spread
+from backend.drawing.catalogue import EPISODE_RETURN
+from backend.drawing.curve import CurveLine
+from backend.drawing.episode_trace import episode_trace_figure
+from backend.drawing.figure import Figure, Label
+from backend.drawing.learning_curve import Evaluated, Level, learning_curve_figure
+from backend.drawing.marks import Mark
+from backend.drawing.seed_curve import SeedGroup, seed_curve_figure
+from backend.statistics.grouping import Spread
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.browser
@@ -49,7 +49,7 @@ def returns(width_px: int) -> Figure:
 def seeds(width_px: int) -> Figure:
     groups = []
     for at, settings in enumerate(("n_e = 16", "n_e = 32")):
-        label = seeds_label("PAAC on Pong", settings, "", 5)
+        label = Label(settings, n_seeds=5)
         mean = np.linspace(-20, 15 - 5 * at, 500)
         columns = {"x": 2048.0 * np.arange(1, 501), "median": mean, "low": mean - 3, "high": mean + 3}
         columns["n"] = np.full(500, 5)

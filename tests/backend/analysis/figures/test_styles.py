@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.analysis.figures.palette import N_STYLES, distinct_styles
+from backend.drawing.palette import N_STYLES, distinct_styles
 
 KEYS = st.lists(st.text(max_size=3), max_size=N_STYLES, unique=True)
 WANTED = st.dictionaries(st.text(max_size=3), st.integers(-2, N_STYLES + 2))

@@ -9,10 +9,11 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.chunks import POINT_DTYPES, Columns
+from backend.analysis.metrics.chunks import POINT_DTYPES
 from backend.db.engine import reading, writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
+from backend.statistics.columns import Columns
 from tests.support.rows import make_run
 
 Row = tuple[float, ...]

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from backend.analysis.metrics.chunks import POINT_DTYPES, Columns
+from backend.analysis.metrics.chunks import POINT_DTYPES
+from backend.statistics.columns import Columns
 
 any_float = st.floats(width=64)
 values = st.one_of(

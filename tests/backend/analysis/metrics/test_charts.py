@@ -10,13 +10,15 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.charts import Axes, SeriesBuckets, automatic_scale, curves
-from backend.analysis.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns
-from backend.analysis.metrics.rollups import AGGREGATES, bucket_rows, merge_at_equal_x
+from backend.analysis.metrics.axes import Axes, automatic_scale
+from backend.analysis.metrics.charts import SeriesBuckets, curves
+from backend.analysis.metrics.chunks import CHUNK_ROWS, X_COLUMNS
+from backend.analysis.metrics.rollups import AGGREGATES
 from backend.analysis.metrics.smoothing import Smoothing, smooth_rows
 from backend.db import Run
 from backend.db.engine import reading, writing
 from backend.specs.events import PointsEvent
+from backend.statistics.columns import Columns, bucket_rows, merge_at_equal_x
 from tests.backend.analysis.metrics.oracle import METRICS, Key, RecordedRun, columns_of, slow_buckets
 
 pytestmark = pytest.mark.service

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from backend.analysis.metrics.chunks import (
     CHUNK_ROWS,
     POINT_DTYPES,
-    Array,
-    Columns,
     decode,
     empty,
     encode,
@@ -18,6 +16,7 @@ from backend.analysis.metrics.chunks import (
     n_rows,
     select_rows,
 )
+from backend.statistics.columns import Array, Columns
 from tests.backend.analysis.metrics.strategies import columns, points
 
 

@@ -13,13 +13,13 @@ from httpx import Client
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.grouping import Spread, interval_name
 from backend.analysis.metrics.schemas import Chart
 from backend.db import Run
 from backend.db.engine import writing
 from backend.external.endpoints import ARROW
 from backend.specs import extras
 from backend.specs.events import PointsEvent
+from backend.statistics.grouping import Spread, interval_name
 from tests.backend.analysis.metrics.oracle import METRICS, RecordedRun
 from tests.support.external import SOURCE, create
 from tests.support.rows import PROVENANCE, add_attempt

@@ -6,17 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from backend.analysis.metrics.chunks import CHUNK_ROWS, X_COLUMNS, Columns, n_rows, select_rows
-from backend.analysis.metrics.rollups import (
-    AGGREGATES,
-    BASE_ROWS,
-    aggregate,
-    bucket_rows,
-    merge_at_equal_x,
-    merge_buckets,
-    pack,
-    unpack,
-)
+from backend.analysis.metrics.chunks import CHUNK_ROWS, X_COLUMNS, n_rows, select_rows
+from backend.analysis.metrics.rollups import AGGREGATES, BASE_ROWS, aggregate, merge_buckets, pack, unpack
+from backend.statistics.columns import Columns, bucket_rows, merge_at_equal_x
 from tests.backend.analysis.metrics.oracle import slow_buckets
 from tests.backend.analysis.metrics.strategies import columns, points, values
 

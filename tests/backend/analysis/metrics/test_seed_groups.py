@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository
-from backend.analysis.metrics.charts import Axes
-from backend.analysis.metrics.grouping import Spread, grid_step, lacks_value, on_grid, summary
+from backend.analysis.metrics.axes import Axes
 from backend.analysis.metrics.seed_groups import GroupGrid, group_curve
 from backend.analysis.metrics.smoothing import Smoothing, average_row_windows, smooth_rows
 from backend.db.engine import reading, writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
+from backend.statistics.grouping import Spread, grid_step, lacks_value, on_grid, summary
 from tests.backend.analysis.metrics.oracle import METRICS, RecordedRun, columns_of
 from tests.support.rows import make_run
 

@@ -10,12 +10,13 @@ import pytest
 from sqlalchemy import Engine
 
 from backend.analysis.metrics import repository, service
-from backend.analysis.metrics.charts import Axes, curves
-from backend.analysis.metrics.grouping import Spread
+from backend.analysis.metrics.axes import Axes
+from backend.analysis.metrics.charts import curves
 from backend.db.engine import reading, writing
 from backend.platform.errors import Invalid
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
+from backend.statistics.grouping import Spread
 from tests.support.rows import make_run
 
 N_METRICS = 20

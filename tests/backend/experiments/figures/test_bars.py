@@ -1,6 +1,6 @@
 import pytest
 
-from backend.analysis.metrics.catalogue import describe
+from backend.drawing.catalogue import describe
 from tests.backend.experiments.figures.finished import cells_of, figure, finish, numbers, started
 from tests.support.service import RunningService
 

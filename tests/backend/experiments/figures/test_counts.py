@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from backend.analysis.figures.panels import Frame
 from backend.analysis.metrics import repository as metrics
-from backend.analysis.metrics.catalogue import describe
 from backend.db import ExperimentCell
 from backend.db.engine import writing
+from backend.drawing.catalogue import describe
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds.counts import counts_figure, range_in_words
 from backend.specs.events import PointsEvent
-from tests.backend.analysis.figures.lines import valid
+from tests.backend.drawing.lines import valid
 from tests.backend.experiments.figures.finished import figure, numbers, started
 from tests.support.service import RunningService
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from backend.analysis.figures.panels import Frame
 from backend.analysis.metrics import repository as metrics
 from backend.db import ExperimentCell, Run
 from backend.db.engine import writing
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds import curves as curves_kind
 from backend.experiments.figures.kinds import sorted_scores
 from backend.experiments.figures.kinds.curves import curves_figure
 from backend.experiments.figures.mean_curves import ArmCurve
 from backend.specs.events import PointsEvent
-from tests.backend.analysis.figures.lines import valid
+from tests.backend.drawing.lines import valid
 from tests.backend.experiments.figures.finished import figure, finish, numbers, started
 from tests.support.service import RunningService
 

@@ -1,14 +1,14 @@
 import pytest
 from sqlalchemy import select
 
-from backend.analysis.figures.bars import Bar
-from backend.analysis.figures.panels import Frame
 from backend.analysis.metrics import repository as metrics
 from backend.db import ExperimentCell
 from backend.db.engine import writing
+from backend.drawing.bars import Bar
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds.games import games_figure
 from backend.specs.events import PointsEvent
-from tests.backend.analysis.figures.lines import valid
+from tests.backend.drawing.lines import valid
 from tests.backend.experiments.figures.finished import figure, finish, numbers, started
 from tests.support.service import RunningService
 

@@ -3,15 +3,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from backend.analysis.figures.bars import Bar
-from backend.analysis.figures.figure import Figure
-from backend.analysis.figures.palette import N_COLOURS, N_STYLES
-from backend.analysis.figures.panels import Frame
-from backend.analysis.figures.profiles import profile_figure
+from backend.drawing.bars import Bar
+from backend.drawing.figure import Figure
+from backend.drawing.palette import N_COLOURS, N_STYLES
+from backend.drawing.panels import Frame
+from backend.drawing.profiles import profile_figure
 from backend.experiments.figures.kinds.games import games_figure
 from backend.experiments.figures.kinds.reached import reached_figure
 from backend.statistics.profiles import Profile
-from tests.backend.analysis.figures.lines import valid
+from tests.backend.drawing.lines import valid
 
 MANY_ARMS = [f"arm {at}" for at in range(N_STYLES)]
 MANY = Frame("t", MANY_ARMS, "dark")

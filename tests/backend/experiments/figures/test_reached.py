@@ -1,8 +1,8 @@
 import pytest
 
-from backend.analysis.figures.panels import Frame
+from backend.drawing.panels import Frame
 from backend.experiments.figures.kinds.reached import reached_figure
-from tests.backend.analysis.figures.lines import valid
+from tests.backend.drawing.lines import valid
 from tests.backend.experiments.figures.finished import figure, finish, started
 from tests.support.service import RunningService
 

@@ -73,7 +73,7 @@ def test_runs_fill_the_cells_of_a_study_of_their_configurations_environments_and
     draft = drafted(client, runs=ids[:-1])
     study = draft["study"]
     assert [(arm["label"], arm["config"], arm["stop"]) for arm in study["arms"]] == [
-        ("PAAC (n_e = 4)", {"n_e": 4}, {"agent_steps": 10_000}),
+        ("PAAC · nₑ 4", {"n_e": 4}, {"agent_steps": 10_000}),
         ("PAAC", {}, {"agent_steps": 10_000}),
         ("A3C", {}, {"agent_steps": 20_000, "score": 400.0}),
     ]
@@ -131,7 +131,7 @@ def test_configurations_of_a_sweep_are_arms(service: RunningService) -> None:
     sweep = service.client.post(SWEEPS, json=SWEEP).json()
     end_runs(service.engine)
     draft = drafted(service.client, sweep=sweep["id"])
-    labels = [f"PAAC (learning_rate = {rate})" for rate in (0.001, 0.003, 0.01)]
+    labels = [f"lr {rate}" for rate in (0.001, 0.003, 0.01)]
     assert [arm["label"] for arm in draft["study"]["arms"]] == labels
     assert draft["study"]["name"] == "rates"
     assert [figure["kind"] for figure in draft["study"]["figures"]] == ["curves", "scatter", "table"]

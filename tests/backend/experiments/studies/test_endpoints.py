@@ -36,8 +36,8 @@ def study_body(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def created(client: Client, **changes: Any) -> dict[str, Any]:
-    answer = client.post(STUDIES, json={"study": study_body(**changes)})
+def created(client: Client, project: str | None = None, **changes: Any) -> dict[str, Any]:
+    answer = client.post(STUDIES, json={"study": study_body(**changes), "project": project})
     assert answer.status_code == 201, answer.text
     study: dict[str, Any] = answer.json()
     return study
@@ -86,11 +86,11 @@ def n_runs(engine: Engine) -> int:
 def test_study_starts_its_first_runs_by_draw_and_ends_with_the_last(
     service: RunningService, client: Client
 ) -> None:
-    study = created(client, concurrency=5)
+    study = created(client, "paper", concurrency=5)
     assert (study["state"], study["n_runs"]) == ("running", 8)
     assert study["runs"] == {"queued": 5, "waiting": 3}
     started = client.get("/api/v1/runs").json()["items"]
-    assert {run["group"] for run in started} == {"methods"}
+    assert {(run["group"], run["project"]) for run in started} == {("methods", "paper")}
     assert Counter((run["algorithm"], run["environment"], run["seed"]) for run in started) == {
         ("paac", "CartPole-v1", 0): 1, ("a3c", "CartPole-v1", 0): 1, ("paac", "Acrobot-v1", 0): 1,
         ("a3c", "Acrobot-v1", 0): 1, ("paac", "CartPole-v1", 1): 1,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from backend.analysis.figures.export_series import COLUMNS
 from backend.db import ExperimentCell
 from backend.db.engine import writing
+from backend.drawing.export_series import COLUMNS
 from tests.backend.experiments.figures.finished import ARMS, STUDIES, finish, started
 from tests.support.rows import evaluation_row
 from tests.support.service import RunningService

@@ -65,13 +65,13 @@ def reconcile(engine: Engine, sweep: dict[str, Any]) -> None:
 
 
 def test_sweep_starts_its_first_runs_immediately(service: RunningService, client: Client) -> None:
-    sweep = created(client, concurrency=5)
+    sweep = created(client, concurrency=5, run=CARTPOLE | {"project": "rates of June"})
     assert (sweep["state"], sweep["n_configurations"], sweep["runs"]) == ("running", 2, {"queued": 5})
     assert members(service.engine) == [
         (0, 0, "queued"), (1, 0, "queued"), (0, 1, "queued"), (1, 1, "queued"), (0, 2, "queued")
     ]  # fmt: skip
     started = client.get("/api/v1/runs", params={"spec": True}).json()["items"]
-    assert {member["group"] for member in started} == {"rates"}
+    assert {(member["group"], member["project"]) for member in started} == {("rates", "rates of June")}
     assert {(member["spec"]["config"]["learning_rate"], member["seed"]) for member in started} == {
         (0.001, 0), (0.01, 0), (0.001, 1), (0.01, 1), (0.001, 2)
     }  # fmt: skip

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from backend.analysis.figures.scatter import ConfigurationDots, configurations_figure
 from backend.db import Run
 from backend.db.engine import writing
+from backend.drawing.scatter import ConfigurationDots, configurations_figure
 from backend.runs.runs import service
 from backend.specs.states import RunState
-from tests.backend.analysis.figures.lines import valid
+from tests.backend.drawing.lines import valid
 from tests.support.rows import CARTPOLE, PATHS
 from tests.support.service import RunningService
 

@@ -71,7 +71,7 @@ def test_environments_are_listed_with_schema_protocol_and_published_scores(
 
 
 def test_unknown_algorithm_or_environment_returns_404(sqlite_service: RunningService) -> None:
-    for path in ("algorithms/ppo", "environments/ALE/None-v5", "environments/os:system", "algorithms/%00"):
+    for path in ("algorithms/none", "environments/ALE/None-v5", "environments/os:system", "algorithms/%00"):
         assert sqlite_service.client.get(f"/api/v1/{path}").status_code == 404
     for name, hint in [("ale/poong-v5", "did you mean ALE/Pong-v5"), ("zzz", "see GET /environments")]:
         detail = sqlite_service.client.get(f"/api/v1/environments/{name}").json()["detail"]

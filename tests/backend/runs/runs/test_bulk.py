@@ -104,6 +104,19 @@ def test_bulk_selects_runs_by_filter(service: RunningService) -> None:
     assert len(_states(service)) == 2
 
 
+def test_bulk_moves_runs_to_a_project_and_names_the_former_one(service: RunningService) -> None:
+    first, second = make_run(service.engine, project="atari"), make_run(service.engine)
+    ids = [first.id, second.id]
+    result = _bulk(service, action="move", ids=ids, project="paper of June")
+    assert [item["former_project"] for item in result["items"]] == ["atari", "default"]
+    answer = service.client.get("/api/v1/runs", params={"project": "paper of June", "spec": True}).json()
+    assert {run["id"] for run in answer["items"]} == set(ids)
+    assert {run["spec"]["project"] for run in answer["items"]} == {"paper of June"}
+    for wrong in ({"action": "move"}, {"action": "stop", "project": "a"}):
+        refused = service.client.post("/api/v1/runs/bulk", json={"ids": ids} | wrong)
+        assert [error["field"] for error in refused.json()["errors"]] == ["project"]
+
+
 def test_bulk_adds_and_removes_tags(service: RunningService) -> None:
     first, two = make_run(service.engine, tags=["a"]), make_run(service.engine)
     ids = [first.id, two.id]

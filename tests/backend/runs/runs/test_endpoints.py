@@ -7,6 +7,7 @@ import redis
 from sqlalchemy import select
 
 from backend.db import LogLine, Run
+from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.runs.runs import repository
 from backend.runs.runs import service as run_service
@@ -125,7 +126,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"colour": "red"}, ["colour"]),
     ({"environment": "NoSuchGame-v0"}, ["environment"]),
     ({"environment": "os:system"}, ["environment"]),
-    ({"algorithm": "ppo"}, ["algorithm"]),
+    ({"algorithm": "none"}, ["algorithm"]),
     ({"algorithm": None}, ["algorithm"]),
     ({"algorithm": ["paac"]}, ["algorithm"]),
     ({"config": {"n_e": 10**9}}, ["config.n_e"]),
@@ -574,3 +575,20 @@ def test_log_is_paged_tailed_and_searched(service: RunningService) -> None:
     assert messages(search="1_0%") == []
     assert messages(after=2**63 - 1) == []
     assert messages(before=2**63 - 1, limit=1) == everything[-1:]
+
+
+def test_runs_of_a_view_are_named_by_what_differs(service: RunningService) -> None:
+    engine, client = service.engine, service.client
+    ids = [
+        make_run(engine, seed=seed, config={"gamma": gamma}).id for gamma in (0.9, 0.99) for seed in (1, 2)
+    ]
+    ask = {"runs": [ids[0], new_id(), *ids[2:]]}
+    answer = client.post("/api/v1/runs/names", json=ask).json()
+    assert answer["shared"] == "PAAC · CartPole"
+    assert [item["run"] for item in answer["items"]] == [ids[0], *ids[2:]]
+    assert [item["name"] for item in answer["items"]] == ["γ 0.9", "γ 0.99 · seed 1", "γ 0.99 · seed 2"]
+    assert client.delete(f"/api/v1/runs/{ids[0]}", params={"restorable": True}).status_code == 204
+    assert client.post("/api/v1/runs/names", json=ask).json() == answer, "a deleted run can be restored"
+    beside = client.post("/api/v1/runs/names", json=ask | {"beside": ["algorithm", "environment"]}).json()
+    assert beside == answer | {"shared": ""}
+    assert client.post("/api/v1/runs/names", json={"runs": []}).json() == {"shared": "", "items": []}

@@ -1,28 +1,19 @@
-import json
 from collections import Counter
-from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import pytest
 
 from backend.db import Run
-from backend.platform.caching import Cache
 from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.runs.groups import (
-    COMPUTED,
-    Brief,
-    Specs,
     evaluation_key,
     group_key,
-    group_names,
     human_reference,
     surplus_runs,
 )
 from backend.specs.departures import with_change, with_simulator
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.run import parse_run_spec
-from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, external_request
 
 
@@ -36,88 +27,8 @@ def run(**changes: Any) -> Run:
     )
 
 
-def test_group_name_is_given_name_or_algorithm_and_environment() -> None:
-    (named, plain) = group_names([run(group="wide"), run()])
-    assert named == "wide"
-    assert plain.endswith(" on CartPole")
-
-
-def test_groups_with_same_name_list_differing_settings() -> None:
-    names = group_names([run(config={"n_e": 8}), run(config={"n_e": 16, "t_max": 10}), run(group="other")])
-    common = group_names([run()])[0]
-    assert names == [f"{common} (n_e = 8, t_max = 5)", f"{common} (n_e = 16, t_max = 10)", "other"]
-
-
-def test_group_names_have_as_many_settings_as_distinguish_them() -> None:
-    grid = {"n_e": (8, 16), "t_max": (5, 10), "gamma": (0.9, 0.99), "learning_rate": (0.1, 0.01)}
-    configs = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    names = group_names([run(config=config) for config in configs])
-    assert len(set(names)) == 16
-    assert len(set(group_names([run(config=config) for config in configs[::2]]))) == 8
-    three = group_names([run(config=config) for config in (configs[0], configs[15])])
-    assert {name.count(" = ") for name in names} == {4}
-    assert {name.count(" = ") for name in three} == {3}
-
-
-def test_group_name_ignores_differences_to_other_groups() -> None:
-    rates = [run(group="rates", config={"learning_rate": rate}) for rate in (0.01, 0.1)]
-    names = group_names([*rates, run(environment="ALE/Pong-v5")])
-    assert names[:2] == ["rates (learning_rate = 0.01)", "rates (learning_rate = 0.1)"]
-
-
-def brief(number: int, **changes: Any) -> Brief:
-    row = run(**changes)
-    return Brief(
-        id=f"{changes}{number}",
-        revision=1,
-        origin="callboard",
-        algorithm=row.algorithm,
-        environment=row.environment,
-        group=row.group,
-        seed=number,
-        state=RunState.FINISHED,
-        host=None,
-        queue="cpu",
-        score=None,
-        best_return=None,
-        agent_steps=0,
-        step_unit="agent_steps",
-        parent_id=None,
-        forked_at_agent_steps=None,
-        name="",
-        departures={},
-        early_agent_steps=0,
-        spec_text=json.dumps(row.spec),
-    )
-
-
-def test_names_need_the_specifications_of_groups_of_equal_names_only_and_once() -> None:
-    changes: list[dict[str, Any]] = [
-        {"config": {"n_e": 8}},
-        {"config": {"n_e": 16, "t_max": 10}},
-        {"group": "other", "config": {"n_e": 4}},
-        {"stop": {"agent_steps": 6_000}, "config": {"learning_rate_schedule": "linear"}},
-        {"environment": "ALE/Pong-v5", "environment_config": {"crop": True}},
-        {"environment": "ALE/Pong-v5"},
-    ]
-    briefs = [brief(number, **change) for number, change in enumerate(changes)]
-    asked: list[str] = []
-
-    def read(lacking: Sequence[Brief]) -> Sequence[Brief]:
-        asked.extend(run.id for run in lacking)
-        return [next(known for known in briefs if known.id == run.id) for run in lacking]
-
-    unread = [run._replace(spec_text=None) for run in briefs]
-    specs = Specs(read, Cache(COMPUTED))
-    names = group_names(unread, specs)
-    assert names == group_names([run(**change) for change in changes])
-    assert asked == [run.id for run in briefs if run.group is None]
-    assert group_names(unread, specs) == names
-    assert len(asked) == 5
-    large = [brief(number, group="large", notes="x" * 5_000) for number in (7, 8)]
-    briefs += large
-    assert [group_names(large, specs), group_names(large, specs)] == [["large", "large"]] * 2
-    assert len(asked) == 9, "long specifications are not kept"
+def test_project_does_not_separate_seeds() -> None:
+    assert group_key(run(project="atari", seed=1)) == group_key(run(seed=2))
 
 
 def annealed(agent_steps: int, **changes: Any) -> Run:
@@ -130,9 +41,6 @@ def test_runs_of_other_limits_are_of_one_group_unless_their_learning_rates_then_
     linear = [annealed(3_000), annealed(6_000), annealed(6_000, annealing_agent_steps=3_000)]
     keys = [group_key(run) for run in linear]
     assert keys[0] == keys[2] != keys[1]
-    short, long = group_names(linear[:2])
-    assert short.endswith("(annealing_agent_steps = 3000)")
-    assert long.endswith("(annealing_agent_steps = 6000)")
     assert surplus_runs(linear, numbered(linear, (3_000, 6_000, 6_000))) == {"0": "2"}
 
 
@@ -236,10 +144,6 @@ def test_run_that_departs_from_its_settings_is_in_a_group_of_its_own() -> None:
     changed.departures = with_change({}, "learning_rate", 0.003, 0.0005, 234_100)
     again.departures = with_change({}, "learning_rate", 0.003, 0.0005, 234_100)
     assert group_key(changed) == group_key(again) != group_key(plain)
-    assert [name.partition(" (")[2] for name in group_names([plain, changed])] == [
-        "learning_rate = 0.0005)",
-        "learning_rate = 0.003 → 0.0005 at 234k)",
-    ]
     twice = with_change(changed.departures, "learning_rate", 0.0005, 0.0001, 1_500_000)
     assert twice == {"learning_rate": "0.003 → 0.0005 at 234k → 0.0001 at 1.5M"}
     assert with_change({}, "learning_rate", 0.003, 0.0005, 0) == {}, "it has trained with nothing else"
@@ -258,7 +162,6 @@ def test_runs_of_two_major_versions_of_the_simulator_are_no_seeds_of_each_other(
     rows = [run(algorithm="a3c", environment="Hopper-v5") for _ in range(2)]
     rows[1].departures = old
     assert group_key(rows[0]) != group_key(rows[1])
-    assert group_names(rows)[1].endswith("(MuJoCo = 3)")
 
 
 def external(run_id: str, **fields: Any) -> Run:
@@ -276,13 +179,7 @@ def external(run_id: str, **fields: Any) -> Run:
 def test_runs_of_unknown_algorithm_or_seed_are_no_seeds_of_each_other() -> None:
     unknown = [external("A2C_1"), external("PPO_1")]
     assert group_key(unknown[0]) != group_key(unknown[1])
-    assert [name.partition(" (run")[2] for name in group_names(unknown)] == [" = A2C_1)", " = PPO_1)"]
     unnamed = [external(name, algorithm="unknown", seed=seed) for seed, name in enumerate("ab")]
     assert group_key(unnamed[0]) != group_key(unnamed[1])
     known = [external(name, seed=seed) for seed, name in enumerate("ab")]
     assert group_key(known[0]) == group_key(known[1])
-
-
-def test_no_group_is_named_by_the_seed_of_one_run() -> None:
-    several = [external(f"{lr}", config={"seed": seed, "lr": lr}) for seed, lr in ((2, 0.001), (4, 0.01))]
-    assert [name.rpartition(" (")[2] for name in group_names(several)] == ["lr = 0.001)", "lr = 0.01)"]

@@ -22,6 +22,7 @@ from backend.access.auth import repository as auth
 from backend.access.auth import service as logins
 from backend.access.auth.secrets import hash_secret
 from backend.db import (
+    AlertTarget,
     AuditEntry,
     Base,
     Branch,
@@ -101,6 +102,8 @@ SALIENCY = {
     "channels": 1,
 }
 
+SECRET = "jsons://lab.example/address-with-a-secret"
+
 Rows = dict[str, list[tuple[Any, ...]]]
 
 LEFT_OUT = ("clean_up", "sessions", "login_links")
@@ -162,6 +165,14 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
                 evaluation_row(run.id, 100, 0.1 + 0.2),
                 evaluation_row(run.id, 200, None),
                 AuditEntry(id=new_id(), time=NOW, action="x", path="/", body={"a": [None]}, request_id="r"),
+                AlertTarget(
+                    id=new_id(),
+                    name="lab",
+                    kind="json",
+                    secret_url=SECRET,
+                    masked_url="jsons://lab.example/****",
+                    created_at=NOW,
+                ),
                 DeletedRun(id=new_id()),
                 ExternalSource(run_id=child.id, source=new_id(), sequence=7),
                 IdempotencyKey(actor_id="a", key="k", fingerprint="f", status=201, body="{}", created_at=NOW),
@@ -325,10 +336,9 @@ def _rows(url: str) -> Rows:
             for name, table in Base.metadata.tables.items()
             if name not in LEFT_OUT
         }
-        tokens = Base.metadata.tables["tokens"]
-        rows_of["tokens"] = sorted(
-            tuple(row) for row in connection.execute(select(tokens.c.id, tokens.c.name))
-        )
+        for name in ("tokens", "alert_targets"):
+            table = Base.metadata.tables[name]
+            rows_of[name] = sorted(tuple(row) for row in connection.execute(select(table.c.id, table.c.name)))
     engine.dispose()
     assert all(rows_of.values()), [name for name, rows in rows_of.items() if not rows]
     return rows_of
@@ -390,6 +400,7 @@ def test_restored_installation_has_all_rows_and_files(
     assert (manifest.n_runs, manifest.n_files) == (3, 5)
     assert [name[-16:] for name in manifest.damaged] == ["observations.mp4"], "its checksum is another one"
     assert path.stat().st_mode & 0o777 == 0o600
+    assert SECRET.encode() not in path.read_bytes()
     service.restore(target, path)
     assert _rows(target.database) == _rows(source.database)
     assert _files(target.home_dir / "artifacts") == _files(source.home_dir / "artifacts")

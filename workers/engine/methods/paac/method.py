@@ -121,7 +121,7 @@ class RolloutContext(MethodContext[ConfigT, NetworkT]):
 
 
 class SinglePass(ABC, Generic[ConfigT, NetworkT]):
-    """Learns once from each rollout: from n-step returns, by the activations of acting."""
+    """Learns once from each rollout, by the activations of acting."""
 
     keeps_observations = False
 
@@ -131,6 +131,10 @@ class SinglePass(ABC, Generic[ConfigT, NetworkT]):
         self._unroll = context.unroll
         self._generator = context.generator
 
+    def returns(self, batch: RolloutBatch) -> Tensor:
+        """R of each decision (T, B), by n-step returns."""
+        return n_step_returns(batch.reward_TB, batch.ended_TB, batch.bootstrap_B, self._config.gamma)
+
     @abstractmethod
     def loss(self, features_NF: Tensor, action_N: Tensor, R_N: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Mean loss of N decisions with returns R, and its metrics: name -> mean over the decisions."""
@@ -139,8 +143,7 @@ class SinglePass(ABC, Generic[ConfigT, NetworkT]):
         """See `RolloutAlgorithm`."""
         features_NF, kept = batch.features_NF, batch.kept_N
         assert features_NF is not None
-        gamma = self._config.gamma
-        R_N = n_step_returns(batch.reward_TB, batch.ended_TB, batch.bootstrap_B, gamma).view(-1)
+        R_N = self.returns(batch).flatten()
         if kept is None:
             loss, metrics = self.loss(features_NF, batch.action_N, R_N)
         else:

@@ -1,15 +1,17 @@
 import { Button, Group, Modal, NativeSelect, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
+import { useDebouncedValue, useLocalStorage } from '@mantine/hooks';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { keys } from '@/api/keys';
 import { CopyButton } from '@/components/CopyButton';
 import { Loading, Problem } from '@/components/feedback';
 import { plural } from '@/lib/format';
-import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withOutlines } from './drawing';
+import { drawn, type Drawing, missingIn, pdfFile, pngFile, svgFile, withPlainTexts } from './drawing';
 import classes from './export.module.css';
 import { LICENCE } from './fonts';
-import { LEGENDS, type PrintOptions, widthAtFontOfPages, WIDTHS } from './printLayout';
+import { LegendFields } from './LegendFields';
+import { type Legends, legendOf, withLegend, withText } from './legends';
+import { legendEntries, LEGENDS, type PrintOptions, widthAtFontOfPages, WIDTHS } from './printLayout';
 import type { ExportSource, ScriptOptions } from './source';
 import { labelProblems } from './texts';
 
@@ -63,8 +65,8 @@ function Preview({ drawing, label }: { drawing: Drawing; label: string }) {
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    const svg = document.importNode(withOutlines(drawing), true);
-    // The image has one name; those of its outlines are for no screen reader.
+    const svg = document.importNode(withPlainTexts(drawing), true);
+    // The image has one name; those of its labels are for no screen reader.
     svg.setAttribute('aria-hidden', 'true');
     element.replaceChildren(svg);
     setWarnings(warningsOf(svg, missingIn(drawing)));
@@ -91,14 +93,12 @@ type Props = {
 /** Exports a figure for a paper, with a preview. */
 export default function ExportDialog({ source, log, onClose }: Props) {
   const [format, setFormat] = useState<Format>('pdf');
-  const [print, setPrint] = useState<PrintOptions>({
+  const [print, setPrint] = useState<Omit<PrintOptions, 'entries'>>({
     width: 'column',
     line_width_pt: 1.25,
     legend: 'below',
     title: '',
   });
-  // Not at each character of the title.
-  const [shown] = useDebouncedValue(print, 150);
   const captionId = useId();
   const shownCaption = useRef<HTMLParagraphElement>(null);
   const set = (to: Partial<PrintOptions>) => setPrint({ ...print, ...to });
@@ -116,6 +116,20 @@ export default function ExportDialog({ source, log, onClose }: Props) {
     gcTime: 0,
   });
   const { data } = figure;
+  const entries = useMemo(() => legendEntries(data?.data ?? []), [data]);
+  const [legends, setLegends] = useLocalStorage<Legends>({
+    key: 'callboard-legends',
+    defaultValue: {},
+    getInitialValueInEffect: false,
+  });
+  const edited = useMemo(() => legendOf(legends, entries), [legends, entries]);
+  const whole = useMemo<PrintOptions>(
+    // An emptied text stands for that of the figure.
+    () => ({ ...print, ...(edited && { entries: edited.map((entry) => withText(entry, entries)) }) }),
+    [print, edited, entries],
+  );
+  // Not at each character of the title.
+  const [shown] = useDebouncedValue(whole, 150);
   const preview = useQuery({
     queryKey: keys.exported('preview', ...source.key, figure.dataUpdatedAt, shown),
     queryFn: () => (data ? drawn(data, shown) : null),
@@ -131,14 +145,15 @@ export default function ExportDialog({ source, log, onClose }: Props) {
       legend: print.legend,
       heading: print.title,
       log_y: log,
+      ...(whole.entries && { entry: whole.entries.map(({ number, text }) => `${number}:${text}`) }),
       ...(source.depends_on_width && { width: width_px }),
     }),
-    [print, log, source.depends_on_width, width_px],
+    [print, whole.entries, log, source.depends_on_width, width_px],
   );
   const file = async (): Promise<Blob> => {
     if (format === 'csv' || format === 'zip') return source.file(format, script);
     if (!data) throw new Error('The figure is not drawn yet.');
-    const drawing = await drawn(data, print);
+    const drawing = await drawn(data, whole);
     if (format === 'svg') return svgFile(drawing);
     if (format === 'png') return pngFile(drawing);
     return pdfFile(drawing, { title: print.title || source.title, subject: (caption.data ?? '').trim() });
@@ -190,6 +205,13 @@ export default function ExportDialog({ source, log, onClose }: Props) {
             value={print.title}
             onChange={({ currentTarget }) => set({ title: currentTarget.value })}
           />
+          {print.legend !== 'none' && format !== 'csv' && entries.length > 1 && (
+            <LegendFields
+              entries={edited ?? entries}
+              onEntries={(to) => setLegends(withLegend(legends, entries, to))}
+              onReset={edited && (() => setLegends(withLegend(legends, entries, undefined)))}
+            />
+          )}
           {DRAWN.has(format) && (
             <p className="muted">
               Font: Inter (

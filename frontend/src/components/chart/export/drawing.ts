@@ -1,6 +1,6 @@
-/** Draws a figure for a paper: SVG with outlines, PNG of twice the size, PDF with an embedded font. */
+/** Draws a figure for a paper: an SVG with its font, and from it a PNG of twice the size or a PDF. */
 import type { Figure } from '@/api/tails';
-import { loadPlotly } from '../Chart';
+import { loadPlotly } from '../usePlotly';
 import { withTickTexts } from '../scale';
 import { FAMILY, type FontPart, fontsFor } from './fonts';
 import { fewerTicks, printFigure, type PrintOptions, PX_PER_IN } from './printLayout';
@@ -8,6 +8,8 @@ import { missingCharacters, replaceTexts, textsOf, widthIn } from './texts';
 
 const CONFIG = { staticPlot: true, displayModeBar: false, responsive: false };
 const PNG_SCALE = 2;
+/** The most that an entry of a legend needs. */
+const ENTRY_PX = 60;
 
 /** A drawn figure: the texts of its SVG are still texts. */
 export type Drawing = { svg: SVGSVGElement; width_px: number; height_px: number; fonts: readonly FontPart[] };
@@ -26,19 +28,24 @@ export async function drawn(
   figure: Pick<Figure, 'data' | 'layout'>,
   options: PrintOptions,
 ): Promise<Drawing> {
-  const names = figure.data.map(({ name }) => name ?? '');
+  const names = [
+    ...figure.data.map(({ name }) => name ?? ''),
+    ...(options.entries ?? []).map(({ text }) => text),
+  ];
   const [plotly, measuring] = await Promise.all([loadPlotly(), fontsFor([...names, options.title])]);
   const { data, layout } = printFigure(figure, options, (text, size) => widthIn(measuring, text, size));
   const box: Drawn = document.createElement('div');
   Object.assign(box.style, { position: 'fixed', left: '-10000px', top: '0' });
   document.body.append(box);
   try {
-    await plotly.newPlot(box, data, withTickTexts(layout), CONFIG);
     const [width, height] = [layout.width ?? 0, layout.height ?? 0];
+    // Until the legend's height is known, the figure has more than enough: a plot without height is refused.
+    const spare = layout.showlegend && options.legend === 'below' ? ENTRY_PX * data.length : 0;
+    await plotly.newPlot(box, data, withTickTexts({ ...layout, height: height + spare }), CONFIG);
     const height_px = Math.ceil(height + (layout.showlegend ? legendRoom(box, options.legend) : 0));
     const changes = {
       ...fewerTicks(box._fullLayout ?? {}),
-      ...(height_px > height && { height: height_px }),
+      ...(height_px !== height + spare && { height: height_px }),
     };
     if (Object.keys(changes).length > 0) await plotly.relayout(box, changes);
     const image = { format: 'svg', width, height: height_px, imageDataOnly: true } as const;
@@ -56,23 +63,31 @@ export async function drawn(
   }
 }
 
-/** The SVG with its texts as outlines. */
-export function withOutlines({ svg, fonts, width_px, height_px }: Drawing): SVGSVGElement {
+/** The SVG with each text as plain lines at their places. */
+export function withPlainTexts({ svg, fonts }: Drawing): SVGSVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  replaceTexts(copy, fonts, 'outlines');
-  copy.setAttribute('width', `${width_px / PX_PER_IN}in`);
-  copy.setAttribute('height', `${height_px / PX_PER_IN}in`);
+  replaceTexts(copy, fonts);
   return copy;
 }
 
 /** The characters that the figure's font lacks. */
 export const missingIn = ({ svg, fonts }: Drawing): string => missingCharacters(svg, fonts);
 
-const written = (svg: Element): Blob =>
-  new Blob([new XMLSerializer().serializeToString(svg)], { type: 'image/svg+xml' });
-
-/** As an SVG file. */
-export const svgFile = (drawing: Drawing): Blob => written(withOutlines(drawing));
+/** As an SVG file, with its font inside. */
+export function svgFile(drawing: Drawing): Blob {
+  const svg = withPlainTexts(drawing);
+  svg.setAttribute('width', `${drawing.width_px / PX_PER_IN}in`);
+  svg.setAttribute('height', `${drawing.height_px / PX_PER_IN}in`);
+  const style = svg.ownerDocument.createElementNS(svg.namespaceURI, 'style');
+  style.textContent = drawing.fonts
+    .map(
+      ({ family, woff }) =>
+        `@font-face{font-family:'${family}';src:url(data:font/woff;base64,${base64(woff)}) format('woff')}`,
+    )
+    .join('');
+  svg.prepend(style);
+  return new Blob([new XMLSerializer().serializeToString(svg)], { type: 'image/svg+xml' });
+}
 
 /** As a PNG file of twice the size. */
 export async function pngFile(drawing: Drawing): Promise<Blob> {
@@ -122,12 +137,10 @@ export async function pdfFile(drawing: Drawing, about: { title: string; subject:
     pdf.addFont(name, family, 'normal', 'normal');
   }
   pdf.setFont(FAMILY, 'normal');
-  const svg = drawing.svg.cloneNode(true) as SVGSVGElement;
-  replaceTexts(svg, drawing.fonts, 'lines');
   // svg2pdf reads computed styles, which only elements of a page have.
   const box = document.createElement('div');
   Object.assign(box.style, { position: 'fixed', left: '-10000px', top: '0' });
-  const drawnSvg = document.importNode(svg, true);
+  const drawnSvg = document.importNode(withPlainTexts(drawing), true);
   box.append(drawnSvg);
   document.body.append(box);
   try {

@@ -1,4 +1,4 @@
-/** The font of exported figures, for measuring, for outlines and for embedding. */
+/** The font of exported figures, for measuring and for embedding. */
 import cyrillic from '@fontsource/inter/files/inter-cyrillic-400-normal.woff?url';
 import greek from '@fontsource/inter/files/inter-greek-400-normal.woff?url';
 import latinExtended from '@fontsource/inter/files/inter-latin-ext-400-normal.woff?url';
@@ -15,11 +15,12 @@ export const LICENCE = licence;
 
 /** A part of the font: a file holds the characters of some scripts. */
 export type FontPart = {
-  /** In a PDF. */
   family: string;
   font: Font;
-  /** The file, as TrueType. */
+  /** The file as TrueType, for PDFs. */
   file: ArrayBuffer;
+  /** The file as WOFF, for SVGs. */
+  woff: ArrayBuffer;
 };
 
 const LATIN = { family: FAMILY, url: latin };
@@ -37,10 +38,10 @@ function load({ family, url }: { family: string; url: string }): Promise<FontPar
     part = (async () => {
       const [{ parse }, response] = await Promise.all([import('opentype.js'), fetch(url)]);
       if (!response.ok) throw new Error(`The font could not be loaded (${response.status}).`);
-      const file = await sfntOf(await response.arrayBuffer());
-      const face = new FontFace(FAMILY, file);
-      if (family === FAMILY) document.fonts.add(await face.load());
-      return { family, file, font: parse(file) };
+      const woff = await response.arrayBuffer();
+      const file = await sfntOf(woff);
+      document.fonts.add(await new FontFace(family, file).load());
+      return { family, file, woff, font: parse(file) };
     })();
     loading.set(family, part);
     // A failed download is not cached.

@@ -1,6 +1,6 @@
 import type { Data } from 'plotly.js';
 import { expect, it } from 'vitest';
-import { fewerTicks, printFigure, wrapped } from './printLayout';
+import { fewerTicks, legendEntries, printFigure, wrapped } from './printLayout';
 
 const widthOf = (text: string): number => 10 * Array.from(text).length;
 
@@ -59,6 +59,27 @@ it('printFigure keeps the height of panels per size of the font, and room for th
   expect(of({ height: 600 }).height).toBe(Math.round((600 * font_px) / 12));
   const [above, without] = [of({ annotations: [titled] }), of({})];
   expect((above.margin?.t ?? 0) - (without.margin?.t ?? 0)).toBeCloseTo(1.3 * font_px);
+});
+
+it('printFigure has the texts and the order of the edited legend', () => {
+  const options = { width: 'page', line_width_pt: 1, legend: 'below', title: '' } as const;
+  const data = ['lr 0.1', 'lr 0.1', 'lr &lt; 1'].map((name) => ({ ...trace, name }) as Data);
+  const [first, second] = legendEntries(data);
+  expect([first?.text, second?.text]).toEqual(['lr 0.1', 'lr < 1']);
+  const entries = [second, first && { ...first, text: 'η → 1' }].flatMap((entry) => entry ?? []);
+  const { data: drawn } = printFigure({ data, layout: {} }, { ...options, entries }, widthOf);
+  expect(drawn).toMatchObject([
+    { name: 'η to 1', legendrank: 1 },
+    { name: 'η to 1', legendrank: 1 },
+    { name: 'lr &lt; 1', legendrank: 0 },
+  ]);
+});
+
+it('printFigure breaks titles of axes that are longer than these', () => {
+  const options = { width: 'column', line_width_pt: 1, legend: 'none', title: '' } as const;
+  const title = { text: 'Score (mean of the last 100 returns)' };
+  const { layout } = printFigure({ data: [trace], layout: { yaxis: { title } } }, options, widthOf);
+  expect(layout.yaxis?.title?.text).toContain('<br>');
 });
 
 it('fewerTicks leaves vertical axes as many ticks as they have room for', () => {

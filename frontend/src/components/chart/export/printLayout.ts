@@ -16,17 +16,37 @@ export const LEGENDS = {
   none: 'None',
 } as const;
 
+/** An entry of a figure's legend. */
+export type LegendEntry = {
+  /** Its number in the figure. */
+  number: number;
+  /** The name of its traces in the figure. */
+  name: string;
+  text: string;
+};
+
+/** The entries of a figure's legend, as the figure has them. */
+export function legendEntries(data: readonly Data[]): LegendEntry[] {
+  const entries = (data as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
+  const names = [...new Set(entries.flatMap(({ name }) => name ?? []))];
+  return names.map((name, number) => ({ number, name, text: plain(name) }));
+}
+
 export type PrintOptions = {
   width: keyof typeof WIDTHS;
   line_width_pt: number;
   legend: keyof typeof LEGENDS;
   /** Empty for none. */
   title: string;
+  /** The entries of the legend in their order; those that are left out follow as the figure has them. */
+  entries?: readonly LegendEntry[];
 };
 
 export const PX_PER_IN = 96;
 const PX_PER_PT = PX_PER_IN / 72;
 const ASPECT = 0.62;
+/** Of the width or height of a figure, what the title of an axis has room for on a line. */
+const AXIS_SHARE = 0.72;
 /** The width of lines in figures of a page, and its font size. */
 const [LINE_PX, FONT_PX] = [2, 12];
 /** The room for an entry of the legend, as a share of the figure's width. */
@@ -68,12 +88,21 @@ export function wrapped(text: string, width_px: number, widthOf: (text: string) 
   return [...lines, line];
 }
 
-/** What stands for subscripts, which the font of figures lacks. */
-const SUBSCRIPTS: Readonly<Record<string, string>> = { ₐ: '_a', ₑ: '_e', ₘ: '_m', ₙ: '_n', ₚ: '_p', ₜ: '_t' };
+/** What stands for subscripts and arrows, which the font of figures lacks. */
+const SUBSCRIPTS: Readonly<Record<string, string>> = {
+  ₐ: '_a',
+  ₑ: '_e',
+  ₘ: '_m',
+  ₙ: '_n',
+  ₚ: '_p',
+  ₜ: '_t',
+  '₀': '_0',
+  '→': 'to',
+};
 
 const plain = (text: string): string =>
   text
-    .replaceAll(/[ₐₑₘₙₚₜ]/g, (subscript) => SUBSCRIPTS[subscript] ?? subscript)
+    .replaceAll(/[ₐₑₘₙₚₜ₀→]/g, (subscript) => SUBSCRIPTS[subscript] ?? subscript)
     .replaceAll(/<br\s*\/?>/g, ' ')
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')
@@ -86,14 +115,19 @@ function printTrace(
   trace: Data,
   scale: { line: number; font: number },
   label: (text: string) => string,
+  entries: readonly LegendEntry[],
 ): Data {
   // Groups would be apart in the legend, each in a column of its own.
   const { line, marker, name, legendgroup: _group, ...rest } = trace as Drawn;
+  const rank = entries.findIndex((entry) => entry.name === name);
   const sized = (value: Sized['size']) =>
     typeof value === 'object' ? value.map((size) => size * scale.font) : (value ?? 6) * scale.font;
   return {
     ...rest,
-    ...(name !== undefined && { name: label(name) }),
+    ...(name !== undefined && {
+      name: label(entries[rank]?.text ?? name),
+      ...(rank >= 0 && { legendrank: rank }),
+    }),
     ...(line && { line: { ...line, width: (line.width ?? LINE_PX) * scale.line } }),
     ...(marker && {
       marker: {
@@ -163,11 +197,21 @@ export function printFigure(
   const room = ROOMS[options.legend] * width - 48;
   const entries = (data as readonly Trace[]).filter(({ showlegend }) => showlegend !== false);
   const hasLegend = options.legend !== 'none' && (entries.length > 1 || layout.showlegend === true);
-  const axis = (given: Partial<LayoutAxis> | undefined): Partial<LayoutAxis> => ({
+  // Panels, and bars of many environments, are as high as they were laid out.
+  const height_px = layout.height === undefined ? ASPECT * width : layout.height * scale.font;
+  const axis = (name: string, given: Partial<LayoutAxis> | undefined): Partial<LayoutAxis> => ({
     ...given,
     automargin: true,
     tickfont: { size: font_px, color: INK },
-    title: { ...given?.title, font: { size: font_px, color: INK }, standoff: font_px * 0.6 },
+    title: {
+      ...given?.title,
+      // A title that is longer than its axis would leave the page.
+      ...(given?.title?.text && {
+        text: lines(given.title.text, AXIS_SHARE * (name.startsWith('x') ? width : height_px)),
+      }),
+      font: { size: font_px, color: INK },
+      standoff: font_px * 0.6,
+    },
     tickcolor: MUTED,
     linecolor: MUTED,
     linewidth: 0.75,
@@ -178,18 +222,16 @@ export function printFigure(
   const axes = Object.fromEntries(
     Object.entries(layout)
       .filter(([name]) => /^[xy]axis\d*$/.test(name))
-      .map(([name, given]) => [name, axis(given as Partial<LayoutAxis>)]),
+      .map(([name, given]) => [name, axis(name, given as Partial<LayoutAxis>)]),
   );
   const title = options.title ? lines(options.title, width - 2 * font_px) : '';
   const n_title = title ? title.split('<br>').length : 0;
-  const { title: _title, width: _width, height: given_px, ...kept } = layout;
-  // Panels, and bars of many environments, are as high as they were laid out.
-  const height_px = given_px === undefined ? ASPECT * width : given_px * scale.font;
+  const { title: _title, width: _width, height: _height, ...kept } = layout;
   const has_titles_above = (layout.annotations ?? []).some(
     ({ yref, y, yanchor }) => yref === 'paper' && Number(y) >= 1 && yanchor === 'bottom',
   );
   return {
-    data: data.map((trace) => printTrace(trace, scale, (name) => lines(name, room))),
+    data: data.map((trace) => printTrace(trace, scale, (name) => lines(name, room), options.entries ?? [])),
     layout: {
       ...kept,
       ...axes,

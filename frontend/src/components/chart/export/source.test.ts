@@ -21,7 +21,7 @@ const REQUEST = {
 const NAMED = { name: 'loss', title: 'Value loss' };
 
 it('an exported curve has the runs, the range and the styles that are shown', async () => {
-  const shown = { hidden: new Set(['B']), log: false, names: undefined, hasBands: false };
+  const shown = { hidden: new Set(['B']), log: false, hasBands: false };
   await curveSource(NAMED, { ...REQUEST, environment: 'CartPole-v1', styles: { style: [4, 5] } }, shown).file(
     'caption',
     {
@@ -45,7 +45,7 @@ it('an exported curve has the runs, the range and the styles that are shown', as
 
 it('an exported curve of fewer runs has no band of a single run', async () => {
   const smoothing = { kind: 'window', weight: 0.9, scale: null } as const;
-  const shown = { hidden: new Set(['A']), log: false, names: undefined, hasBands: false };
+  const shown = { hidden: new Set(['A']), log: false, hasBands: false };
   const request = { ...REQUEST, runs: ['A', 'B'], axes: { ...REQUEST.axes, smoothing } };
   await curveSource(NAMED, request, shown).file('csv', {});
   expect(Object.fromEntries(asked.at(-1)?.searchParams ?? [])).toMatchObject({

@@ -3,7 +3,6 @@ import { api, unwrap } from '@/api/client';
 import { type FigureRequest, nameOf } from '@/api/figures';
 import { smoothingParameters } from '@/api/series';
 import { type Answer, type Figure, wholeFigure } from '@/api/tails';
-import { type LegendNames, withShortNames } from '../legend';
 import { onLogScale, outsideMarks, yAxis } from '../scale';
 
 /** Formats that the service writes. */
@@ -16,6 +15,8 @@ export type ScriptOptions = {
   legend?: 'below' | 'right' | 'inside' | 'none';
   heading?: string;
   log_y?: boolean;
+  /** Entries of the legend in their order, as `NUMBER:TEXT`. */
+  entry?: string[];
 };
 
 /** A figure that can be exported. */
@@ -66,8 +67,6 @@ type Shown = {
   /** Runs that are not drawn. */
   hidden: ReadonlySet<string>;
   log: boolean;
-  /** What runs are called in the legend. */
-  names: LegendNames | undefined;
   /** Whether the chart has bands. */
   hasBands: boolean;
 };
@@ -76,7 +75,7 @@ type Shown = {
 export function curveSource(
   named: Pick<ExportSource, 'name' | 'title'>,
   request: FigureRequest,
-  { hidden, log, names, hasBands }: Shown,
+  { hidden, log, hasBands }: Shown,
 ): ExportSource {
   const { runs, axes, metrics, panel, source = [], spread, environment, styles } = request;
   const { x, smoothing, zoom, points } = axes;
@@ -95,20 +94,19 @@ export function curveSource(
     // Each run keeps its style while others are hidden, without a band that the chart has not.
     ...(hidden.size > 0 && {
       style: runs.flatMap((run, at) => (hidden.has(run) ? [] : [styles?.style?.[at] ?? at])),
-      ...(kind !== 'diagnostic' && !hasBands && { band: 'none' }),
+      ...((kind === 'learning_curve' || kind === 'curve') && !hasBands && { band: 'none' }),
     }),
   };
   return sourceAt(named, `/api/v1/figures/${kind}`, query, ({ data, layout }) => {
-    const shown = names ? withShortNames(data, names) : data;
     const scaled = log ? onLogScale(layout) : layout;
     const xaxis = { ...scaled.xaxis, ...(zoom && { range: [...zoom], autorange: false }) };
     return {
-      data: shown,
+      data,
       layout: {
         ...scaled,
         xaxis,
-        yaxis: { ...scaled.yaxis, ...yAxis(shown, zoom, log) },
-        annotations: [...(scaled.annotations ?? []), ...outsideMarks(shown, zoom, log)],
+        yaxis: { ...scaled.yaxis, ...yAxis(data, zoom, log) },
+        annotations: [...(scaled.annotations ?? []), ...outsideMarks(data, zoom, log)],
       },
     };
   });

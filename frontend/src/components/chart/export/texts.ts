@@ -1,9 +1,7 @@
-/** The texts of a drawn SVG: as outlines, or as plain lines of text for a PDF. */
-import type { Command } from 'opentype.js';
+/** The texts of a drawn SVG as plain lines, each in the parts of the font that it needs. */
 import { type FontPart, type Piece, piecesOf } from './fonts';
 
 const SVG = 'http://www.w3.org/2000/svg';
-const DIGITS = 2;
 /** The width of a character that the font lacks, in em. */
 const MISSING_WIDTH_EM = 0.6;
 
@@ -75,47 +73,10 @@ const missing = (x: number, y: number, size: number): string => {
   return `M${left} ${y}H${right}V${top}H${left}ZM${left + 1} ${y - 1}V${top + 1}H${right - 1}V${y - 1}Z`;
 };
 
-const COORDINATES = ['x1', 'y1', 'x2', 'y2', 'x', 'y'] as const;
-
-const rounded = (coordinate: number): number => Number(coordinate.toFixed(DIGITS)) || 0;
-
-/**
- * A glyph's path. The font library's own leaves out the space before a coordinate below 0, for its sign, but writes
- * -0.001 as 0, which then belongs to the number before it.
- */
-const pathData = (commands: readonly Command[]): string =>
-  commands
-    .map(
-      (command) =>
-        command.type +
-        COORDINATES.flatMap((name) => {
-          const coordinate = command[name];
-          return coordinate === undefined ? [] : [rounded(coordinate)];
-        }).join(' '),
-    )
-    .join('');
-
-function outlined({ text, x, y, size, fill, pieces, transform }: Placed, document: Document): Element {
-  const path = document.createElementNS(SVG, 'path');
-  let at = x;
-  const data = pieces.flatMap(({ text: piece, part }) =>
-    Array.from(piece, (character) => {
-      const start = at;
-      at += part ? advance(part, character, size) : MISSING_WIDTH_EM * size;
-      if (!part) return missing(start, y, size);
-      return pathData(part.font.charToGlyph(character).getPath(start, y, size).commands);
-    }),
-  );
-  path.setAttribute('d', data.join(''));
-  path.setAttribute('fill', fill);
-  path.setAttribute('aria-label', text);
-  path.setAttribute('class', 'label');
-  if (transform) path.setAttribute('transform', transform);
-  return path;
-}
-
-function written({ x, y, size, fill, pieces, transform }: Placed, document: Document): Element {
+function written({ text: line, x, y, size, fill, pieces, transform }: Placed, document: Document): Element {
   const group = document.createElementNS(SVG, 'g');
+  group.setAttribute('class', 'label');
+  group.setAttribute('aria-label', line);
   if (transform) group.setAttribute('transform', transform);
   let at = x;
   for (const piece of pieces) {
@@ -127,6 +88,8 @@ function written({ x, y, size, fill, pieces, transform }: Placed, document: Docu
       'font-family': piece.part?.family ?? '',
       'font-size': String(size),
       'font-weight': 'normal',
+      // As they are measured.
+      style: 'font-kerning: none; font-variant-ligatures: none; white-space: pre',
       fill,
     };
     for (const [name, value] of Object.entries(attributes)) text.setAttribute(name, value);
@@ -151,11 +114,10 @@ function written({ x, y, size, fill, pieces, transform }: Placed, document: Docu
 export const textsOf = (svg: Element): string[] =>
   [...svg.querySelectorAll('text')].map(({ textContent }) => textContent);
 
-/** Replaces the texts of an SVG, by their outlines or by lines of plain text. */
-export function replaceTexts(svg: Element, parts: readonly FontPart[], by: 'outlines' | 'lines'): void {
-  const replace = by === 'outlines' ? outlined : written;
+/** Replaces each text of an SVG by plain lines of text at their places. */
+export function replaceTexts(svg: Element, parts: readonly FontPart[]): void {
   for (const element of svg.querySelectorAll('text')) {
-    const lines = placedLines(element, parts).map((line) => replace(line, svg.ownerDocument));
+    const lines = placedLines(element, parts).map((line) => written(line, svg.ownerDocument));
     element.replaceWith(...lines);
   }
 }
@@ -178,7 +140,7 @@ const overlap = (a: Box, b: Box, tolerance: number): boolean =>
   Math.min(a.right, b.right) - Math.max(a.left, b.left) > tolerance &&
   Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > tolerance;
 
-/** What a reader could not read of a shown SVG with outlines: labels outside it, and pairs that overlap. */
+/** What a reader could not read of a shown SVG: labels outside it, and pairs that overlap. */
 export function labelProblems(svg: Element): { outside: string[]; overlapping: [string, string][] } {
   const page = svg.getBoundingClientRect();
   const labels = [...svg.querySelectorAll('.label')].map((label) => ({

@@ -1,0 +1,39 @@
+import { useDocumentTitle } from '@mantine/hooks';
+import { getRouteApi } from '@tanstack/react-router';
+import { useDenied } from '@/components/permission';
+import classes from '@/features/alerts/alerts.module.css';
+import { Inbox } from '@/features/alerts/Inbox';
+import { RulesPanel } from '@/features/alerts/RulesPanel';
+import { TargetsPanel } from '@/features/alerts/TargetsPanel';
+import { defined } from '@/lib/search';
+
+const route = getRouteApi('/shell/alerts');
+
+/** The inbox beside the user's rules and, for admins, the targets. */
+export default function AlertsPage() {
+  useDocumentTitle('Alerts · Callboard');
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const denied = useDenied('admin');
+  return (
+    <div className={`page ${classes.page}`}>
+      <h1 className="page-title">Alerts</h1>
+      <Inbox
+        unread={search.unread ?? false}
+        onUnread={(unread) =>
+          void navigate({ search: defined({ ...search, unread: unread || undefined }), replace: true })
+        }
+      />
+      <div className={classes.side}>
+        <RulesPanel
+          run={search.run}
+          onClosed={() => {
+            if (search.run !== undefined)
+              void navigate({ search: defined({ unread: search.unread }), replace: true });
+          }}
+        />
+        {denied === undefined && <TargetsPanel />}
+      </div>
+    </div>
+  );
+}

@@ -98,8 +98,8 @@ def page() -> str:
         "---\nhide: [toc]\n---\n",
         "# Evidence\n\nWhat the four papers claim, and what came of it here. Generated from "
         "`docs/measurements/evidence.toml` and from the files that it names: every number of a "
-        "result is computed from them, or read from a study's README. *Holds* stands where each comparison of a row is true, "
-        "*in part* where some are, *does not* "
+        "result is computed from them, or read from a study's README. *Holds* stands where each comparison "
+        "of a row is true, *in part* where some are, *does not* "
         "where none is; a verdict given by hand has its reason beside it. Nearly all runs are far smaller "
         "than the paper's: a verdict is about what was run here. In parentheses: the 95 % interval where it "
         "is named, else the lowest and the highest run. What differs from the paper stands on the page of "

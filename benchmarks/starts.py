@@ -43,6 +43,7 @@ class Service:
 
     def __init__(self, tree: Path, home: Path, slots: int) -> None:
         """Start it, and wait until its worker can claim runs."""
+        self._tree = tree
         self._env = {name: value for name, value in os.environ.items() if not name.startswith("CALLBOARD_")}
         self._env |= {
             "PYTHONPATH": f"{tree}:{tree / 'client'}",
@@ -149,7 +150,9 @@ class Service:
 
     def _run(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "callboard_cli.main", *arguments]
-        return subprocess.run(command, env=self._env, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            command, cwd=self._tree, env=self._env, check=True, capture_output=True, text=True
+        ).stdout
 
 
 @contextmanager

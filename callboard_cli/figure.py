@@ -120,6 +120,12 @@ def figure(
     legend: Annotated[
         Literal["below", "right", "inside", "none"] | None, typer.Option(help="Place of its legend.")
     ] = None,
+    entries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--entry", help="Text of an entry of its legend, as NUMBER:TEXT, in the wanted order. Repeatable."
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title above its plot.")] = None,
     log_y: Annotated[bool, typer.Option("--log-y", help="Logarithmic vertical axis.")] = False,
     output: Annotated[
@@ -140,6 +146,7 @@ def figure(
     given |= {"x": setting, "y": score, "group_by": group_by} if kind == "scatter" else of_lines
     given |= {"seeds": seeds or None, "band": band, "style": styles, "group_style": group_styles}
     given |= {"width_in": width_in, "line_width_pt": line_width_pt, "legend": legend, "heading": title}
+    given["entry"] = entries
     params = {name: value for name, value in given.items() if value is not None} | {"log_y": log_y}
     target = output or Path(kind)
     with connect() as remote:

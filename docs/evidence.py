@@ -95,6 +95,7 @@ def page() -> str:
     """The page in Markdown."""
     made = rows()
     parts = [
+        "---\nhide: [toc]\n---\n",
         "# Evidence\n\nWhat the four papers claim, and what came of it here. Generated from "
         "`docs/measurements/evidence.toml` and from the files that it names: every number is computed from "
         "them. *Holds* stands where each comparison of a row is true, *in part* where some are, *does not* "
@@ -115,12 +116,8 @@ def page() -> str:
         parts.append(f"## {paper.short}\n\n{paper.authors} ({paper.year}). *{paper.title}*.\n")
         of = [row for row in made if row.paper == paper.id]
         first = {row.item: row for row in reversed(of)}
-        cells = [
-            (_where(row, is_first=first[row.item] is row), row.claim, row.ran, _result(row), _verdict(row))
-            for row in of
-        ]
-        head = ("in the paper", "claim", "run here", "result", "verdict")
-        parts.append(table(head, cells))
+        cells = [(_claim(row, is_first=first[row.item] is row), _result(row), _verdict(row)) for row in of]
+        parts.append(table(("claim", "run here, and its result", "verdict"), cells))
     return "\n".join(parts)
 
 
@@ -203,8 +200,9 @@ def _value(spec: Mapping[str, Any], data: str, before: Mapping[str, Value]) -> V
     label, rule = spec["label"], spec["rule"]
     if rule == "ratio":
         above, below = (before[name] for name in spec["of"])
-        seeds, runs = min(above.seeds, below.seeds), min(above.runs, below.runs)
-        return Value(label, above.number / below.number, seeds, runs)
+        return Value(
+            label, above.number / below.number, min(above.seeds, below.seeds), min(above.runs, below.runs)
+        )
     source = spec.get("data", data)
     runs = _runs(source, **spec.get("where", {}))
     if not runs:
@@ -358,24 +356,31 @@ def _listed(names: Mapping[str, None]) -> str:
     return ", ".join(arms) if len(arms) <= 6 else f"{arms[0]} to {arms[-1]}"
 
 
-def _where(row: Row, *, is_first: bool) -> str:
-    name = f'<span id="{row.item}">{row.label}</span>' if is_first else row.label
-    return name if row.place in ("", row.label) else f"{name}, {row.place}"
+def _claim(row: Row, *, is_first: bool) -> str:
+    """Where the paper has it, and the claim; the first row of an item has its anchor."""
+    label = f'<span id="{row.item}">**{row.label}**</span>' if is_first else f"**{row.label}**"
+    place = f", {row.place}" if row.place else ""
+    return f"{label}{place}<br>{row.claim}"
 
 
 def _result(row: Row) -> str:
+    if not row.values:
+        return row.ran
     sizes = {value.runs for value in row.values}
-    lines = []
+    numbers = []
     for value in row.values:
-        text = f"{value.label}: {in_tables(value.number)}"
+        text = f"{value.label}: **{in_tables(value.number)}**"
         if value.low is not None and value.high is not None:
             kind = "95 % CI " if value.is_interval else ""
             text += f" ({kind}{in_tables(value.low)} to {in_tables(value.high)})"
-        lines.append(text if len(sizes) == 1 else f"{text}, n = {value.runs}")
+        numbers.append(text if len(sizes) == 1 else f"{text}, n = {value.runs}")
     if len(sizes) == 1:
-        lines.append(f"n = {sizes.pop()}{' each' * (len(row.values) > 1)}")
-    lines += [f"*{text}: {'yes' if holds else 'no'}*" for text, holds in row.comparisons]
-    return "<br>".join(lines) or "–"
+        numbers.append(f"n = {sizes.pop()}{' each' * (len(row.values) > 1)}")
+    lines = [row.ran, "; ".join(numbers)]
+    for word, wanted in (("True", True), ("Not true", False)):
+        if texts := [text for text, holds in row.comparisons if holds is wanted]:
+            lines.append(f"*{word}: {'; '.join(texts)}*")
+    return "<br>".join(lines)
 
 
 def _verdict(row: Row) -> str:

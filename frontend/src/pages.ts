@@ -21,6 +21,7 @@ export const PAGES = {
   '/runs/$runId': once(() => import('@/routes/RunPage')),
   '/runs/$runId/episodes/$episodeId': once(() => import('@/routes/ReplayPage')),
   '/compare': once(() => import('@/routes/ComparePage')),
+  '/w/$view': once(() => import('@/routes/ViewPage')),
   '/sweeps': once(() => import('@/routes/SweepsPage')),
   '/sweeps/$sweepId': once(() => import('@/routes/SweepPage')),
   '/papers': once(() => import('@/routes/PapersPage')),

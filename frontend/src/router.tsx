@@ -36,6 +36,7 @@ import {
   runsSearch,
   scoresSearch,
   sweepSearch,
+  viewSearch,
 } from '@/lib/search';
 import { loadSettingsFrame, PAGES } from '@/pages';
 
@@ -78,7 +79,7 @@ const shellRoute = createRoute({ getParentRoute: () => rootRoute, id: 'shell', c
 const runsRoute = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
-  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted'] } },
+  staticData: { nav: { label: 'Runs', icon: IconListDetails, covers: ['/runs/', '/deleted', '/w/'] } },
   validateSearch: runsSearch,
   component: lazyRouteComponent(PAGES['/']),
 });
@@ -123,6 +124,13 @@ const compareRoute = createRoute({
   staticData: { nav: { label: 'Compare', icon: IconChartLine } },
   validateSearch: compareSearch,
   component: lazyRouteComponent(PAGES['/compare']),
+});
+
+const viewRoute = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/w/$view',
+  validateSearch: viewSearch,
+  component: lazyRouteComponent(PAGES['/w/$view']),
 });
 
 const sweepsRoute = createRoute({
@@ -264,6 +272,7 @@ const routeTree = rootRoute.addChildren([
     runRoute,
     replayRoute,
     compareRoute,
+    viewRoute,
     sweepsRoute,
     sweepRoute,
     papersRoute,

@@ -22,6 +22,7 @@ def make(client: httpx.Client) -> dict[str, str]:
         "studyId": _stopped(client, "studies", {"study": _STUDY}),
         "sessionId": recording["session_id"],
         "recordingId": recording["id"],
+        "view": _view(client),
     }
 
 
@@ -55,6 +56,12 @@ _STUDY = {
     "figures": [{"id": "scores", "title": "Scores", "kind": "table"}],
     "concurrency": 1,
 }
+
+
+def _view(client: httpx.Client) -> str:
+    body = {"name": "checked view", "document": {"filter": "tag:a"}}
+    assert client.post("/api/v1/views", json=body).status_code == 201
+    return "checked%20view"
 
 
 def _ended_run(client: httpx.Client) -> str:

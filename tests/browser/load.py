@@ -122,7 +122,8 @@ def await_score(page: Page, least: float) -> None:
     """Wait until the run's header shows a score of at least that."""
     page.wait_for_function(
         """least => {
-          const shown = document.querySelector('main header').textContent.match(/Score([0-9.]+)/);
+          const text = document.querySelector('main header').textContent;
+          const shown = text.match(/Score\\D*(?:\\d+ episodes?)?([0-9.]+)/);
           return shown && Number(shown[1]) >= least;
         }""",
         arg=least,

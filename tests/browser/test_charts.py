@@ -58,7 +58,7 @@ def test_pointer_and_zoom_of_one_chart_apply_to_all_charts(
     ]
     for card in cards:
         expect(card).to_be_visible()
-        assert card.evaluate("card => card.offsetWidth") <= 180
+        assert card.evaluate("card => card.offsetWidth") <= 240
     values = [card.get_by_role("listitem").locator(".num").inner_text() for card in cards]
     assert values[0] == values[1]
     box = drag.bounding_box()

@@ -86,7 +86,7 @@ def test_counts_rates_labels_and_studies_leave_the_demo_run_out(
     with reading(sqlite_service.engine) as session:
         assert runs.count_by_state(session)[RunState.FINISHED] == 0
         assert hosts.recent_rates(session, [kind]) == {}
-        assert labels(session) == {"group": [], "tag": []}
+        assert labels(session) == {"group": [], "project": [], "tag": []}
         assert experiments.finished_runs(session, [(*kind, 0)]) == {}
 
 

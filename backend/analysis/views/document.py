@@ -23,7 +23,7 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=250, pattern=N
 """Name of a field, setting or metric."""
 
 
-class Column(Strict):
+class ListColumn(Strict):
     """A column of the list of runs."""
 
     field: _Name
@@ -61,6 +61,15 @@ class ScatterPanel(Strict):
 Panel = Annotated[LinePanel | ScatterPanel, Discriminator("kind")]
 
 
+class Zoom(Strict):
+    """A part of an axis."""
+
+    start: float
+    """Its lower end."""
+    end: float
+    """Its upper end."""
+
+
 class Curves(Strict):
     """How all charts of the view draw series."""
 
@@ -72,8 +81,8 @@ class Curves(Strict):
     """Weight of the smoothing over points."""
     scale: float | None = Field(default=None, gt=0, le=1e15)
     """Width of the other two, in units of x; null for the service's choice."""
-    zoom: tuple[float, float] | None = Field(default=None, strict=False)
-    """The range of x that is shown; null for all."""
+    zoom: Zoom | None = None
+    """The part of the x axis that is shown; null for all."""
     centre: Literal["median", "mean", "iqm"] = "mean"
     """The line of several seeds."""
     interval: Literal["se", "sd", "ci95", "bootstrap", "min_max"] = "se"
@@ -126,8 +135,8 @@ class ViewDocument(Strict):
     """Ids of the runs, if they were chosen one by one: runs that match the filter later are not added."""
     list: Literal["alone", "beside", "hidden"] = "alone"
     """Whether the list of runs stands alone, beside the panels, or is hidden."""
-    columns: tuple[Column, ...] | None = Field(default=None, max_length=100, strict=False)
-    """The columns of the list, in order; null for those of the browser."""
+    columns: tuple[ListColumn, ...] | None = Field(default=None, max_length=100, strict=False)
+    """The columns of the list, in order; null for the default ones."""
     sort: _Name | None = None
     """Field by which the list is sorted, with `-` in descending order; null for the latest first."""
     grouping: _Name | None = None

@@ -1,5 +1,6 @@
 """Request and response bodies of views."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -9,20 +10,20 @@ from backend.analysis.views.document import ViewDocument, read
 from backend.db import View, ViewState
 from backend.db.view import MAX_VIEW_NAME
 from backend.platform.schemas import Id, Page
-from backend.specs.fields import LABEL, Schema, Strict
+from backend.specs.fields import LABEL, ULID, Schema, Strict
 from backend.specs.run_fields import ProjectName
 
 
-def _not_a_path(name: str) -> str:
-    if "/" in name:
-        raise ValueError("must not contain slashes: it stands in the address of a page")
+def _for_an_address(name: str) -> str:
+    if "/" in name or re.fullmatch(ULID, name):
+        raise ValueError("must not contain slashes or be an id: it stands in the address of a page")
     return name
 
 
 ViewName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_VIEW_NAME, pattern=LABEL),
-    AfterValidator(_not_a_path),
+    AfterValidator(_for_an_address),
 ]
 
 

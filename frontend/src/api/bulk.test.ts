@@ -73,4 +73,18 @@ describe('undoBulk', () => {
       ['untag', ['b'], ['y']],
     ]);
   });
+
+  it('moves runs back to the projects in which they were', async () => {
+    const bodies = answer();
+    const items = [
+      { ...item('a'), former_project: 'atari' },
+      { ...item('b'), former_project: 'default' },
+      { ...item('c'), former_project: 'atari' },
+    ];
+    await undoBulk('move', { items, n_done: 3, n_refused: 0 });
+    expect(bodies.map(({ action, ids, project }) => [action, ids, project])).toEqual([
+      ['move', ['a', 'c'], 'atari'],
+      ['move', ['b'], 'default'],
+    ]);
+  });
 });

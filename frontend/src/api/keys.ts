@@ -56,6 +56,11 @@ export const keys = {
   /** Scores of training change all the time: they are refetched at an interval, and at the end. */
   comparison: (runs: readonly string[], score: string, ...rest: Key) =>
     ['run', runs, score === 'evaluation' ? EVALUATED : [], score, ...rest] as const,
+  views: () => ['view', null] as const,
+  view: (id: string) => ['view', id] as const,
+  namedView: (name: string, project: string, by: string | undefined) =>
+    ['view', null, 'named', name, project, by] as const,
+  viewStates: (id: string) => ['view', id, 'states'] as const,
   hosts: () => ['host', null] as const,
   sweeps: () => ['sweep', null] as const,
   sweep: (id: string) => ['sweep', id] as const,

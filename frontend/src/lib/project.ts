@@ -21,7 +21,7 @@ export function readProject(): string {
 
 /** The same, and a function that chooses another one. */
 export function useProject(): [string, (project: string) => void] {
-  const [stored, store] = useLocalStorage<string>({
+  const [stored, store] = useLocalStorage({
     key: KEY,
     defaultValue: '',
     getInitialValueInEffect: false,

@@ -245,9 +245,11 @@ export const replaySearch = (search: Search) =>
     branch: RUN_ID.test(text(search.branch) ?? '') ? text(search.branch) : undefined,
   });
 
-export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' }, (search) =>
+export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', filter: 'q' }, (search) =>
   checked({
     runs: runIds(search.runs),
+    /** Without `runs`: the filter of the runs, which later ones join. */
+    q: text(search.q),
     /** Styles of the runs, in their order. */
     styles: styles(search.styles),
     /** Styles of groups, such as `0f3c5a7e:3`. */
@@ -283,6 +285,19 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics' },
         : undefined,
   }),
 );
+
+/** The state of either page, and what names the view. */
+export const viewSearch = (search: Search) =>
+  checked({
+    ...compareSearch(search),
+    ...runsSearch(search),
+    /** Name of the user whose view it is; by default, who opens it. */
+    by: nameOf(search.by),
+    /** Id of the named view that a state too long for an address differs from. */
+    of: RUN_ID.test(text(search.of) ?? '') ? text(search.of) : undefined,
+    /** Whether the state is that of the address; otherwise it is the saved one. */
+    changed: flag(search.changed),
+  });
 
 /** A column of the configurations: a setting such as `config.learning_rate`, or a name; `-`: descending. */
 const CONFIGURATION_SORT = /^-?[a-z_]+(\.\w+)?$/;

@@ -2,11 +2,11 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo, useRef } from 'react';
+import { type ReactNode, useMemo, useRef } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
 import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/api/runBounds';
-import { runsByIdQuery, type Run } from '@/api/runs';
+import { runsByIdQuery, runsQuery, type Run } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import {
   distinctStyles,
@@ -19,7 +19,7 @@ import {
 } from '@/components/chart/seriesStyles';
 import { useSettingTitles } from '@/components/config/settingTitles';
 import { formatSizes, parseSizes } from '@/components/chart/panelSize';
-import { Problem } from '@/components/feedback';
+import { Loading, Problem } from '@/components/feedback';
 import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
 import { GroupChips } from '@/features/compare/GroupChips';
@@ -32,9 +32,11 @@ import { Statistics } from '@/features/compare/Statistics';
 import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
+import { PageHead } from '@/features/views/PageHead';
 import { useStepTaken } from '@/lib/firstSteps';
 import { useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
+import { useProject } from '@/lib/project';
 import { hasEnded, isExternal } from '@/lib/run';
 import { type compareSearch, defined } from '@/lib/search';
 
@@ -47,13 +49,36 @@ const studyRefusal = (runs: readonly Run[]): string | undefined =>
     ? 'These runs were trained elsewhere: a study has runs that are trained here.'
     : undefined;
 
-export default function ComparePage() {
-  useDocumentTitle('Compare · Callboard');
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
+/** The runs that match the filter of the address, the oldest first, so that later ones change no colours. */
+function useMatching({ runs, q }: Search) {
+  const filter = runs === undefined ? q : undefined;
+  const archived = filter?.includes('archived') ? ({ archived: 'all' } as const) : {};
+  const { data, error } = useInfiniteQuery({
+    ...runsQuery({ filter: filter ?? '', ...archived, sort: 'created_at', limit: MAX_COMPARED }),
+    enabled: filter !== undefined,
+  });
+  const page = filter === undefined ? undefined : data?.pages[0];
+  const ids = useMemo(() => page?.items.map(({ id }) => id), [page]);
+  const isPending = filter !== undefined && data === undefined && error === null;
+  return { ids, total: page?.total ?? 0, error: filter === undefined ? null : error, isPending };
+}
+
+type Props = {
+  search: Search;
+  onSearch: (search: Search, replace?: boolean) => void;
+  /** The title. */
+  head: ReactNode;
+};
+
+/** Several runs, or configs over seeds: curves, statistics, settings and replays. */
+export function CompareView({ search, onSearch, head }: Props) {
   const finder = useRef<HTMLInputElement>(null);
   const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
-  const wanted = useMemo(() => [...new Set(search.runs?.split(',').filter(Boolean) ?? [])], [search.runs]);
+  const matching = useMatching(search);
+  const wanted = useMemo(
+    () => matching.ids ?? [...new Set(search.runs?.split(',').filter(Boolean) ?? [])],
+    [matching.ids, search.runs],
+  );
   const ids = useMemo(() => wanted.slice(0, MAX_COMPARED), [wanted]);
   const { data, error, refetch, isPlaceholderData } = useInfiniteQuery(runsByIdQuery(ids));
   const runs = useMemo(() => {
@@ -125,11 +150,12 @@ export default function ComparePage() {
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
-    void navigate({ search: defined({ ...search, ...to }), replace, resetScroll: false });
+    onSearch(defined({ ...search, ...to }), replace);
   };
   /** A run that is added gets the first free style, the others keep theirs. */
   const setRuns = (next: readonly string[]): void =>
     change({
+      q: undefined,
       runs: [...new Set(next)].join(',') || undefined,
       hidden: [...hidden].filter((id) => !wanted.includes(id) || next.includes(id)).join(',') || undefined,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
@@ -146,7 +172,7 @@ export default function ComparePage() {
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
       <div className={classes.top}>
-        <h1 className="page-title">Compare</h1>
+        {head}
         <span className="muted">{grouped && comparison ? comparison.shared_name : names.shared}</span>
         <Button
           className={classes.skip ?? ''}
@@ -159,6 +185,11 @@ export default function ComparePage() {
         {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       <div className={`panel ${classes.runs}`}>
+        {matching.total > MAX_COMPARED && (
+          <div role="status">
+            {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${matching.total} that match.`}
+          </div>
+        )}
         {wanted.length > MAX_COMPARED && (
           <div role="status" className="row wrap">
             {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${wanted.length}. Remove some to see the others, or select fewer in the list of runs.`}
@@ -199,7 +230,9 @@ export default function ComparePage() {
         )}
       </div>
       {error && <Problem error={error} onRetry={() => void refetch()} />}
-      {existing.length === 0 && (
+      {matching.error && <Problem error={matching.error} invalid="Invalid filter" />}
+      {matching.isPending && <Loading label="Loading the runs" lines={8} />}
+      {existing.length === 0 && !matching.isPending && (
         <div className="panel">
           <NothingCompared onRuns={setRuns} />
         </div>
@@ -289,5 +322,19 @@ export default function ComparePage() {
         />
       )}
     </div>
+  );
+}
+
+export default function ComparePage() {
+  useDocumentTitle('Compare · Callboard');
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const [project] = useProject();
+  return (
+    <CompareView
+      search={search}
+      onSearch={(to, replace = false) => void navigate({ search: to, replace, resetScroll: false })}
+      head={<PageHead state={{ page: 'compare', search }} project={project || undefined} />}
+    />
   );
 }

@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useCallback, useEffect, useMemo, useRef } from 'react';
+import { type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { deletedRunsQuery, runsQuery } from '@/api/runs';
 import { TextLink } from '@/components/controls';
@@ -27,6 +27,7 @@ import { RunsTable } from '@/features/runs/RunsTable';
 import classes from '@/features/runs/runs.module.css';
 import { RunsToolbar } from '@/features/runs/RunsToolbar';
 import { useSelection } from '@/features/runs/selection';
+import { PageHead } from '@/features/views/PageHead';
 import { useProject } from '@/lib/project';
 import { whyNotForked } from '@/lib/run';
 import { defined } from '@/lib/search';
@@ -42,7 +43,7 @@ export default function RunsPage() {
   const isChosen = address.project === undefined && chosen !== '';
   const search: RunsSearch = isChosen ? { ...address, project: chosen } : address;
   const change = (to: RunsSearch, replace = false): void => {
-    if (to.project === undefined) choose('');
+    if (to.project === undefined && chosen !== '') choose('');
     void navigate({ search: to, replace, resetScroll: !replace });
   };
   useEffect(() => {
@@ -50,16 +51,21 @@ export default function RunsPage() {
     if (isChosen)
       void navigate({ search: { ...address, project: chosen }, replace: true, resetScroll: false });
   });
-  return <RunsView search={search} onSearch={change} />;
+  const state = { page: 'runs', search } as const;
+  return (
+    <RunsView search={search} onSearch={change} head={<PageHead state={state} project={search.project} />} />
+  );
 }
 
 type Props = {
   search: RunsSearch;
   onSearch: (search: RunsSearch, replace?: boolean) => void;
+  /** The title. */
+  head: ReactNode;
 };
 
 /** The list of runs, or the first steps of an empty installation. */
-export function RunsView({ search, onSearch }: Props) {
+export function RunsView({ search, onSearch, head }: Props) {
   const {
     data,
     error,
@@ -182,7 +188,7 @@ export function RunsView({ search, onSearch }: Props) {
   }
   return (
     <div className={`page ${classes.page}`}>
-      <h1 className="page-title">Runs</h1>
+      {head}
       {(!nothingListed || Boolean(nArchived)) && (
         <RunsToolbar
           total={total}

@@ -91,11 +91,13 @@ export function BulkBar(props: Props) {
           Compare
         </PermittedButton>
       ) : (
-        !matching &&
-        ids.size > 1 && (
+        n > 1 && (
           <ButtonLink
             to="/compare"
-            search={{ runs: selected.join(','), ...(grouped ? { group: 'seed' } : {}) }}
+            search={{
+              ...(matching ? { q: matching.filter } : { runs: selected.join(',') }),
+              ...(grouped ? { group: 'seed' } : {}),
+            }}
           >
             Compare
           </ButtonLink>

@@ -123,4 +123,5 @@ export function useColumns(
   return { columns, layout, setLayout };
 }
 
-const DEFAULT_PARAMETER = toParameter(DEFAULT_LAYOUT);
+/** The default columns as a parameter, which says that they are not those of the browser. */
+export const DEFAULT_PARAMETER = toParameter(DEFAULT_LAYOUT);

@@ -14,10 +14,11 @@ const ALL = 'All projects';
 function useProjects() {
   const { data = [] } = useQuery(projectsQuery);
   const [chosen, choose] = useProject();
-  const isListed = useLocation({ select: ({ pathname }) => pathname === '/' });
+  const path = useLocation({ select: ({ pathname }) => pathname });
   const { project } = useSearch({ strict: false });
   const navigate = useNavigate();
-  const current = isListed && project !== undefined ? project : chosen;
+  const isView = path.startsWith('/w/');
+  const current = isView ? (project ?? '') : path === '/' ? (project ?? chosen) : chosen;
   if (data.length < 2 && current === '') return undefined;
   const names = data.map(({ name }) => name);
   return {
@@ -26,7 +27,7 @@ function useProjects() {
     choose: (next: string): void => {
       choose(next);
       const search = (before: object) =>
-        defined({ ...(isListed ? before : {}), project: next || undefined, selected: undefined });
+        defined({ ...(path === '/' ? before : {}), project: next || undefined, selected: undefined });
       void navigate({ to: '/', search });
     },
   };

@@ -12,6 +12,7 @@ import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { served } from '@/lib/base';
 import { isDialogOpen } from '@/lib/hooks';
 import { useRecentQueries } from '@/lib/recentQueries';
+import { savedList, useSavedList } from '@/lib/savedList';
 import { STATES } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { complete, isUnfinished, type Values } from './completion';
@@ -26,8 +27,9 @@ export function SearchBox() {
   const navigate = useNavigate();
   const isListed = useLocation({ select: ({ pathname }) => pathname === '/' });
   const address = useSearch({ strict: false });
+  const saved = useSavedList();
   // Other pages have searches of their own.
-  const q = isListed ? address.q : undefined;
+  const q = isListed ? address.q : saved?.q;
   const [typed, setTyped] = useState(q ?? '');
   const [submitted, setSubmitted] = useState(q);
   const [previous, setPrevious] = useState(q);
@@ -67,6 +69,11 @@ export function SearchBox() {
     const query = text.trim() || undefined;
     setSubmitted(query);
     const isOnList = location.pathname === served('/');
+    const list = savedList();
+    if (list) {
+      list.change(query);
+      return;
+    }
     void navigate({
       to: '/',
       search: (before) => defined({ ...(isOnList ? before : {}), q: query }),
@@ -77,7 +84,7 @@ export function SearchBox() {
   const searchSoon = (text: string): void => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      if (location.pathname === served('/') && input.current?.value === text) search(text);
+      if ((savedList() || location.pathname === served('/')) && input.current?.value === text) search(text);
     }, DEBOUNCE_MS);
   };
   const type = (text: string, at: number): void => {

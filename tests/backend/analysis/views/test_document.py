@@ -15,7 +15,7 @@ DOCUMENT: dict[str, Any] = {
         {"kind": "lines", "metrics": ["rollout/episode_return", "loss/value"], "log": True, "columns": 6},
         {"kind": "scatter", "setting": "config.learning_rate"},
     ],
-    "curves": {"x": "wall_time_s", "zoom": [0.0, 60.0]},
+    "curves": {"x": "wall_time_s", "zoom": {"start": 0.0, "end": 60.0}},
     "verdict": {"threshold": 475.0},
 }
 

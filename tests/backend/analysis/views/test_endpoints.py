@@ -170,6 +170,7 @@ def test_views_of_a_removed_user_pass_to_an_admin(service: RunningService, bob: 
     [
         ({"name": "a/b", "document": {}}, "name"),
         ({"name": "..", "document": {}}, "name"),
+        ({"name": "0" * 26, "document": {}}, "name"),
         ({"name": "a", "project": " ", "document": {}}, "project"),
         ({"name": "a", "document": {"version": 2}}, "document.version"),
         ({"name": "a", "document": {"filtr": "x"}}, "document.filtr"),

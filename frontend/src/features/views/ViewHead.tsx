@@ -1,0 +1,95 @@
+import { Button } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { asProblem } from '@/api/problem';
+import { changeView, storeView, type View, type ViewDocument } from '@/api/views';
+import { LoadingButton } from '@/components/controls';
+import { useDenied } from '@/components/permission';
+import { differs, linkTo, type PageState, toDocument } from './document';
+import { SaveDialog } from './SaveDialog';
+import { ViewMenu } from './ViewMenu';
+import classes from './views.module.css';
+
+type Props = {
+  state: PageState;
+  /** The project whose runs are shown; undefined for those of all. */
+  project: string | undefined;
+  /** The saved view that is open. */
+  view?: View | undefined;
+  /** Shows a document that is not saved yet; undefined: the saved one. */
+  onDocument?: (document: ViewDocument | undefined) => void;
+};
+
+/** The title of a page that can be saved as a view: the views, whether this one was changed, and what saves it. */
+export function ViewHead({ state, project, view, onDocument }: Props) {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const denied = useDenied();
+  const [naming, setNaming] = useState(false);
+  const document = toDocument(state);
+  const isChanged = view !== undefined && differs(state, view.document);
+  /** The version that was changed here: somebody else may have saved another one meanwhile. */
+  const [version, setVersion] = useState(view?.version);
+  if (view && !isChanged && version !== view.version) setVersion(view.version);
+  const save = useMutation({
+    mutationFn: (saved: View) => changeView(saved.id, { document }, version),
+    onSuccess: (saved) => {
+      storeView(client, saved);
+      onDocument?.(undefined);
+    },
+  });
+  const refused = view && whyNotSaved(view, denied);
+  const title = state.page === 'runs' ? 'Runs' : 'Compare';
+  return (
+    <div className={classes.head}>
+      <span className={classes.title}>
+        <h1 className="page-title">{view?.name ?? title}</h1>
+        <ViewMenu
+          state={state}
+          project={project}
+          view={view}
+          onSave={() => setNaming(true)}
+          onRestore={(restored) => onDocument?.(restored)}
+        />
+      </span>
+      {!view && (
+        <Button variant="default" onClick={() => setNaming(true)}>
+          Save view
+        </Button>
+      )}
+      {isChanged && (
+        <>
+          <span role="status">Changed</span>
+          {refused === undefined && (
+            <LoadingButton variant="default" loading={save.isPending} onClick={() => save.mutate(view)}>
+              Save
+            </LoadingButton>
+          )}
+          <Button variant="subtle" onClick={() => setNaming(true)}>
+            Save as…
+          </Button>
+          <Button variant="subtle" color="gray" onClick={() => onDocument?.(undefined)}>
+            Back to saved
+          </Button>
+        </>
+      )}
+      {isChanged && refused !== undefined && <span className="muted">{refused}</span>}
+      {save.isError && isChanged && <span role="alert">{asProblem(save.error).message}</span>}
+      {naming && (
+        <SaveDialog
+          document={document}
+          project={project}
+          onClose={() => setNaming(false)}
+          onSaved={(saved) => void navigate(linkTo(saved))}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Why a view cannot be replaced; undefined if it can. */
+function whyNotSaved(view: View, denied: string | undefined): string | undefined {
+  if (view.read_only) return 'Read only: of another version of Callboard, or damaged.';
+  return view.shared ? denied : undefined;
+}

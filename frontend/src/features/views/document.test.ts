@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { compareSearch, runsSearch, viewSearch } from '@/lib/search';
+import {
+  differs,
+  isTooLong,
+  nameProblem,
+  type PageState,
+  stateOf,
+  suggestedName,
+  toDocument,
+  toState,
+} from './document';
+
+const ids = (n: number): string[] =>
+  Array.from({ length: n }, (_, at) => `01JD3QZ6W9K0Y5T8H2V4B7${String(1000 + at)}`);
+const [A, B] = ids(2) as [string, string];
+
+const runs = (search: Record<string, unknown>): PageState => ({ page: 'runs', search: runsSearch(search) });
+const compare = (search: Record<string, unknown>): PageState => ({
+  page: 'compare',
+  search: compareSearch(search),
+});
+
+const STATES: Record<string, PageState> = {
+  'the list': runs({}),
+  'a filtered list': runs({
+    q: 'tag:baseline score>1',
+    state: 'failed',
+    sort: '-config.learning_rate',
+    archived: true,
+    columns: 'state,name:220px,config.a%2Cb',
+  }),
+  groups: runs({ group: 'config.learning_rate' }),
+  'a comparison': compare({ runs: `${A},${B}` }),
+  'a comparison with everything': compare({
+    runs: `${A},${B}`,
+    styles: '3,0',
+    group_styles: '0f3c5a7e:3',
+    hidden: B,
+    x: 'wall_time_s',
+    smoothing: 'ema',
+    scale: 60,
+    zoom: '1000..2000.5',
+    log: 'loss/value',
+    metrics: 'rollout/episode_return,loss/value',
+    sizes: 'loss/value:6x400',
+    group: 'seed',
+    centre: 'iqm',
+    interval: 'bootstrap',
+    seeds: true,
+    setting: 'config.learning_rate',
+    drawn: 'best_return',
+    score: 'evaluation',
+    at: 'end',
+    baseline: '0f3c5a7e',
+    pairs: 'all',
+    protocol: 'noop_starts',
+    threshold: -20,
+  }),
+  'a comparison of what matches': compare({ q: 'tag:baseline', group: 'seed' }),
+  'no panel': compare({ runs: A, metrics: 'none', smooth: 0.5 }),
+};
+
+/** Without the fields that have no value. */
+const plain = (state: PageState): unknown => JSON.parse(JSON.stringify(state));
+
+describe('the document of a view', () => {
+  it.each(Object.entries(STATES))('has all that the address of %s says', (_, state) => {
+    expect(plain(toState(toDocument(state)))).toEqual(plain(state));
+    expect(differs(state, toDocument(state))).toBe(false);
+    const { page, search } = state;
+    expect(plain(stateOf(page, viewSearch({ ...search, changed: true, by: 'ada' })))).toEqual(plain(state));
+  });
+
+  it('differs for each change but that of the selection', () => {
+    const documents = Object.values(STATES).map(toDocument);
+    for (const [at, state] of Object.values(STATES).entries())
+      for (const [other, document] of documents.entries())
+        expect(differs(state, document)).toBe(at !== other);
+    expect(differs(runs({ selected: A }), toDocument(runs({})))).toBe(false);
+  });
+
+  it('is too long for an address from some 70 runs on; selected rows do not count', () => {
+    expect(isTooLong(compare({ runs: ids(60).join(',') }))).toBe(false);
+    expect(isTooLong(compare({ runs: ids(80).join(',') }))).toBe(true);
+    expect(isTooLong(runs({ selected: ids(100).join(',') }))).toBe(false);
+  });
+});
+
+describe('the name of a view', () => {
+  it('is suggested from its filter, and is a new one', () => {
+    expect(suggestedName(toDocument(runs({ q: 'group:"lr x clip"  score>1' })), new Set())).toBe(
+      'group: lr x clip score>1',
+    );
+    expect(suggestedName(toDocument(runs({ q: '...' })), new Set(['Runs']))).toBe('Runs 2');
+    expect(suggestedName(toDocument(compare({})), new Set())).toBe('Comparison');
+  });
+
+  it('is one that an address can hold', () => {
+    expect(['lr × clip', ''].map(nameProblem)).toEqual([null, null]);
+    for (const wrong of ['a/b', '..', 'a"', 'x'.repeat(101)]) expect(nameProblem(wrong)).not.toBeNull();
+  });
+});

@@ -156,7 +156,10 @@ def _describe(session: Session, signal: AlertSignal) -> tuple[NewAlert, Run | No
     if run is None:
         return None
     if signal.kind == "script":
-        return _alert(signal, f"{run.name}: {signal.title}", str(signal.id)), run
+        # SQLite gives the ids of deleted signals again.
+        return _alert(
+            signal, f"{run.name}: {signal.title}", f"{signal.time:%Y-%m-%dT%H:%M:%S.%f}-{signal.id}"
+        ), run
     alert = _alert(signal, f"{run.name}: {_TITLES[signal.kind]}")
     if signal.kind == "finished" and run.score is not None:
         alert = replace(alert, text=f"{signal.text}. Score {run.score:.4g}.")

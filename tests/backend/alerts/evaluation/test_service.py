@@ -174,14 +174,15 @@ def test_alert_of_a_script_is_in_the_inbox_of_who_started_it(service: RunningSer
     engine, ann, bob = service.engine, make_user(service.engine), make_user(service.engine)
     run = make_run(engine, RunState.RUNNING, name="PAAC")
     make_rule(engine, bob, "script")
-    with writing(engine) as session:
-        session.get_one(Run, run.id).created_by = ann.id
-        for _ in range(2):
+    for _ in range(2):
+        with writing(engine) as session:
+            session.get_one(Run, run.id).created_by = ann.id
             record_signal(session, "script", run.id, level="error", title="collapse", text="<b>entropy</b>")
-    evaluate(service)
+            record_signal(session, "script", run.id, level="error", title="again")
+        evaluate(service)
     for owner in (ann, bob):
         titles = [(alert.title, alert.text) for alert in inbox(engine, owner)]
-        assert titles == [("PAAC: collapse", "<b>entropy</b>")] * 2
+        assert titles == [("PAAC: collapse", "<b>entropy</b>"), ("PAAC: again", "")] * 2
 
 
 def test_targets_get_nothing_for_owners_who_are_viewers_now(service: RunningService) -> None:

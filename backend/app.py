@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
 from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.routing import BaseRoute
@@ -40,11 +41,14 @@ from backend.pubsub.bus import Bus
 from backend.pubsub.subscription import Subscription
 from backend.replays.live import gameplay
 from backend.replays.play import stream as play_stream
+from backend.specs.algorithms import PACKAGE_PROBLEMS
 from backend.upkeep import health
 from backend.upkeep.instruments import ServiceCollector
 
 if TYPE_CHECKING:
     from backend.access.auth.oidc.provider import Provider
+
+log = structlog.get_logger(__name__)
 
 
 _FIRST = (
@@ -107,6 +111,9 @@ def create_app(settings: Settings) -> FastAPI:
         record_change=record_change,
         stopping=asyncio.Event(),
     )
+
+    for package, reason in PACKAGE_PROBLEMS.items():
+        log.warning("package.refused", package=package, reason=reason)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -74,6 +74,9 @@ class HostAgent:
         refused = host_facts.refused_environments(context.settings.environments_file)
         for name, reason in refused.items():
             log.warning("environment.refused", environment=name, reason=reason)
+        self._package_problems = host_facts.refused_packages()
+        for package, reason in self._package_problems.items():
+            log.warning("package.refused", package=package, reason=reason)
         self._facts: dict[str, Any] = {
             "queues": self._settings.queues,
             "slots": self.slots,
@@ -88,7 +91,7 @@ class HostAgent:
                 env.model_dump(mode="json") | ({"refusal": refused[env.id]} if env.id in refused else {})
                 for env in custom
             ],
-            "versions": host_facts.versions(),
+            "versions": host_facts.versions(self._package_problems),
             "worker_id": host_facts.worker_id(context.settings.home_dir),
         }
         self._name_taken = False
@@ -273,6 +276,7 @@ class HostAgent:
             self._clean_up.run_now()
         lag_s = max((supervisor.recorder_lag_s() for supervisor in supervisors), default=0.0)
         load = self._load.read() | disk | {"recorder_lag_s": round(lag_s, 3)}
+        load["package_problems"] = self._package_problems
         load["claimable_memory_bytes"] = max(0, self._free_memory_bytes())
         with self._context.writing() as session:
             row = hosts.find(session, self._host, for_update=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -19,6 +19,7 @@ import psutil
 import structlog
 
 from backend.specs import extras
+from backend.specs.algorithms import ALGORITHMS, PACKAGE_PROBLEMS
 from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
@@ -39,7 +40,7 @@ _REQUIRED_MODULES = {
 """Module that an environment family needs in addition to gymnasium."""
 
 _CHECK_TIMEOUT_S = 120.0
-"""Maximum time for trying custom environments in one process."""
+"""Maximum time for trying other people's code in one process."""
 
 READINGS_KEPT = 60
 """Number of readings kept: some minutes at one every few seconds."""
@@ -76,13 +77,26 @@ def known_worker_id(home: Path) -> str | None:
         return None
 
 
-def versions() -> dict[str, str]:
-    """Versions of the engine's main packages that are installed."""
+def versions(refused_packages: Mapping[str, str]) -> dict[str, str]:
+    """Versions of the engine's main packages that are installed, and of those with algorithms of their own.
+
+    Args:
+        refused_packages: distributions that are left out.
+    """
     installed = {}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
-    return installed
+    packages = {algorithm.package for algorithm in ALGORITHMS.values()} - {None} - refused_packages.keys()
+    return installed | dict(package.split("==", 1) for package in sorted(filter(None, packages)))
+
+
+def refused_packages() -> dict[str, str]:
+    """Distribution with its version -> why the algorithms that it declares cannot be trained here; their
+    methods are loaded in a child process."""
+    by_id = {name: algorithm.package for name, algorithm in ALGORITHMS.items() if algorithm.package}
+    reasons = _try_all("workers.engine.methods.registry", list(by_id), os.environ)
+    return PACKAGE_PROBLEMS | {by_id[name]: reason for name, reason in reasons.items()}
 
 
 def custom_environments(file: Path | None) -> list[CustomEnvironment]:
@@ -103,21 +117,25 @@ def refused_environments(file: Path | None) -> dict[str, str]:
     """
     if file is None:
         return {}
+    environ = os.environ | {FILE_VARIABLE: str(file)}
+    return _try_all("workers.engine.envs.custom", list(read_custom_environments(file)), environ)
+
+
+def _try_all(module: str, names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Name -> why its code cannot be used, as a module reports it in child processes."""
     reasons: dict[str, str | None] = {}
-    names = list(read_custom_environments(file))
     while remaining := [name for name in names if name not in reasons]:
-        reasons |= _try_environments(file, remaining)
+        reasons |= _try(module, remaining, environ)
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def _try_environments(file: Path, names: Sequence[str]) -> dict[str, str | None]:
-    """Try custom environments in a child process, up to the first that ends or blocks it.
+def _try(module: str, names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Try other people's code in a child process, up to the first that ends or blocks it.
 
     Returns:
-        Id -> why it cannot be used, or None if it can, of those that were tried.
+        Name -> why it cannot be used, or None if it can, of those that were tried.
     """
-    command = [sys.executable, "-m", "workers.engine.envs.custom", *names]
-    environ = os.environ | {FILE_VARIABLE: str(file)}
+    command = [sys.executable, "-m", module, *names]
     try:
         done = subprocess.run(
             command, env=environ, stdout=subprocess.PIPE, timeout=_CHECK_TIMEOUT_S, check=False
@@ -130,7 +148,7 @@ def _try_environments(file: Path, names: Sequence[str]) -> dict[str, str | None]
         printed = error.stdout or b""
         failure = f"its code did not return within {_CHECK_TIMEOUT_S:.0f} s"
     reasons: dict[str, str | None] = {}
-    for line in printed.splitlines():  # environments may print, too
+    for line in printed.splitlines():  # that code may print, too
         with suppress(ValueError, TypeError):
             name, reason = json.loads(line)
             if name in names:

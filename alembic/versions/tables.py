@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "7451cf1a6b7e"
+revision = "2a0496df376d"
 down_revision = None
 branch_labels = None
 depends_on = None

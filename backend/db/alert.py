@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from backend.db.base import Base, storable
 from backend.db.clock import database_now
-from backend.specs.run_fields import MAX_GROUP, MAX_NAME
+from backend.specs.run_fields import MAX_GROUP, MAX_NAME, MAX_PROJECT
 
 AlertKind = Literal[
     "finished",
@@ -65,6 +65,8 @@ class AlertRule(Base):
     """The only run it is about; None for any."""
     group: Mapped[str | None] = mapped_column(String(MAX_GROUP))
     """The group whose runs it is about; None for any."""
+    project: Mapped[str | None] = mapped_column(String(MAX_PROJECT))
+    """The project whose runs it is about; None for any."""
     minutes: Mapped[float | None]
     """How long a run has no points, or a metric is above or below `value`."""
     metric: Mapped[str | None] = mapped_column(String(MAX_METRIC))

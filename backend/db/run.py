@@ -183,7 +183,8 @@ def _show_unreadable(run: Run, *context: Any) -> None:
     elif not has_state:
         reason = DAMAGED
     elif spec is not None and spec.get("origin") != EXTERNAL and spec["algorithm"] not in ALGORITHMS:
-        reason = f"its algorithm {quoted(spec['algorithm'])} is not installed"
+        of_package = f" of {spec['package']}" if spec.get("package") else ""
+        reason = f"its algorithm {quoted(spec['algorithm'])}{of_package} is not installed"
     if reason is not None:
         set_committed_value(run, "state_reason", reason)
         if spec is not None:

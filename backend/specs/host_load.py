@@ -55,6 +55,8 @@ class HostLoad(Schema):
     """Free space on the disk of its run directories."""
     disk_problem: str | None = None
     """Why it claims no runs; null while its disk has space and works."""
+    package_problems: dict[str, str] = Field(default={})
+    """Distribution with algorithms, with its version -> why the host cannot train them."""
     recorder_lag_s: float | None = None
     """Longest time since all that one of its engines had logged was recorded."""
     gpus: list[GpuLoad] = Field(default=[])

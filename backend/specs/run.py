@@ -73,6 +73,9 @@ class RunSpec(RunOptions):
 
     algorithm: str
     """Id of the algorithm, from `GET /algorithms`."""
+    package: str | None = None
+    """The distribution that the algorithm is of with its version, such as `callboard-a2c-gae==1.0`; null for
+    Callboard's own. Only hosts with this version claim the run."""
     environment: str
     """Id of the environment, from `GET /environments`."""
     config: SerializeAsAny[AlgorithmConfig]
@@ -133,8 +136,10 @@ class RunSpec(RunOptions):
         )
 
 
+FILLED_IN = frozenset({"custom", "package"})
+"""Fields of a spec that no request has: hosts describe environments, installed distributions algorithms."""
 REQUEST_FIELDS = (
-    *(name for name in RunSpec.model_fields if name != "custom"),
+    *(name for name in RunSpec.model_fields if name not in FILLED_IN),
     *("seeds", "grid", "origin"),
 )
 """The fields of a request, which may create several runs."""
@@ -284,7 +289,8 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
 
     Args:
         data: JSON values, with the fields of `RunSpec`; `algorithm`, `environment` and `stop` are
-            required. For a custom environment, `custom` is its host's description of it.
+            required. For a custom environment, `custom` is its host's description of it; without `package`,
+            the installed one is filled in.
 
     Raises:
         InvalidSpec: with the problems of all fields, up to `MAX_PROBLEMS`. Sections are validated as far
@@ -320,6 +326,7 @@ def parse_run_spec(data: dict[str, Any]) -> RunSpec:
     try:
         # The sections are validated already; this validates the other fields.
         valid = {name: section for name, section in sections.items() if section is not None}
+        valid["package"] = data.get("package") or (algorithm and algorithm.package)
         spec = RunSpec.model_validate({k: v for k, v in data.items() if k not in SECTIONS} | valid)
     except ValidationError as error:
         # A missing section has a problem already, or its algorithm or environment has.

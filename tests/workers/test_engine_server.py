@@ -173,7 +173,11 @@ def _descriptors(pid: int) -> list[str]:
     return links[:3] + sorted(link.partition(":")[0] for link in links[3:])
 
 
-def test_forked_engine_is_like_one_that_was_started(server: EngineServer, tmp_path: Path) -> None:
+def test_forked_engine_is_like_one_that_was_started(
+    server: EngineServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in FORK_SERVER_VARIABLES:  # of forks in this process, by other tests
+        monkeypatch.delenv(name, raising=False)
     entry = read_custom_environments(Path(os.environ[FILE_VARIABLE]))["Custom/Probe-v0"]
     spec = small("paac", "Custom/Probe-v0", custom=entry.describe().model_dump(mode="json"))
     facts, randoms = [], []

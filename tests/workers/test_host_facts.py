@@ -1,4 +1,6 @@
+import json
 import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from backend.specs.host_load import HostLoad
 from tests.support import nvml
 from tests.support.nvml import FakeGpu
+from tests.support.packages import Site
 from workers.host_facts import Gpus, Load, known_worker_id, worker_id
 
 GIB = 2**30
@@ -128,3 +131,28 @@ def test_with_one_gpu_or_none_there_is_no_choice(monkeypatch: pytest.MonkeyPatch
     assert Gpus().choose([]) is None
     nvml.install_with_pytorch(monkeypatch)
     assert Gpus().choose([]) is None
+
+
+@pytest.mark.long  # each method is loaded with PyTorch, after one that ends the process in another one
+def test_distributions_whose_methods_cannot_be_loaded_are_refused_and_not_published(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("good-one", algorithm="good")
+    site.install("bad-spec", spec="raise RuntimeError('no licence')", algorithm="bad_spec")
+    site.install("bad-engine", algorithm="bad_engine", engine="import not_installed")
+    site.install("bad-method", algorithm="bad_method", engine="METHOD = 5")
+    site.install("ending", algorithm="ending", engine="import os; os._exit(3)")
+    code = (
+        "import json; from workers import host_facts as f; r = f.refused_packages(); "
+        "print(json.dumps([r, f.versions(r)]))"
+    )
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    printed = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, check=True)
+    refused, versions = json.loads(printed.stdout)
+    assert refused == {
+        "bad-spec==1.0": "RuntimeError: no licence",
+        "bad-engine==1.0": "ModuleNotFoundError: No module named 'not_installed'",
+        "bad-method==1.0": "RegistryError: bad_method_engine:METHOD is no Method but a int",
+        "ending==1.0": "its code ended the process with exit code 3",
+    }
+    assert versions["good-one"] == "1.0"
+    assert not {"bad-spec", "bad-engine", "bad-method", "ending"} & versions.keys()

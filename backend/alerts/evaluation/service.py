@@ -138,8 +138,9 @@ class _Targets:
 
 def _is_about(rule: AlertRule, run: Run | None) -> bool:
     if run is None:
-        return rule.run_id is None and rule.group is None
-    return rule.run_id in (None, run.id) and rule.group in (None, run.group)
+        return rule.run_id is None and rule.group is None and rule.project is None
+    is_of_run = rule.run_id in (None, run.id) and rule.group in (None, run.group)
+    return is_of_run and rule.project in (None, run.project)
 
 
 def _describe(session: Session, signal: AlertSignal) -> tuple[NewAlert, Run | None] | None:

@@ -10,7 +10,7 @@ from backend.db.alert import MAX_METRIC, AlertKind, Comparison
 from backend.platform.schemas import Id, Page
 from backend.platform.text import Text
 from backend.specs.fields import ULID, Schema, Strict
-from backend.specs.run_fields import MAX_GROUP
+from backend.specs.run_fields import MAX_GROUP, ProjectName
 
 MAX_TARGETS = 10
 """Targets of a rule."""
@@ -34,7 +34,9 @@ class RuleRequest(Strict):
     run_id: str | None = Field(default=None, pattern=ULID)
     """The only run it is about."""
     group: Text | None = Field(default=None, min_length=1, max_length=MAX_GROUP)
-    """The group whose runs it is about. Without a run and a group it is about all runs."""
+    """The group whose runs it is about."""
+    project: ProjectName | None = None
+    """The project whose runs it is about. Without run, group and project it is about all runs."""
     minutes: float | None = Field(default=None, ge=0, le=MAX_MINUTES, allow_inf_nan=False)
     """Needed for `no_points` and `metric`."""
     metric: Text | None = Field(default=None, min_length=1, max_length=MAX_METRIC)
@@ -64,11 +66,12 @@ class RuleRequest(Strict):
                 raise ValueError(f"{name} {verb} these kinds")
         if "no_points" in self.kinds and self.minutes is not None and self.minutes < 1:
             raise ValueError("minutes must be at least 1 for no_points")
-        if self.run_id is not None and self.group is not None:
-            raise ValueError("run_id and group: a rule is about a run, a group, or all runs")
+        scopes = [name for name in ("run_id", "group", "project") if getattr(self, name) is not None]
+        if len(scopes) > 1:
+            raise ValueError(f"{' and '.join(scopes)}: a rule is about one of them, or all runs")
         others = [kind for kind in self.kinds if kind not in OF_RUNS]
-        if others and (self.run_id is not None or self.group is not None):
-            raise ValueError(f"{', '.join(others)}: not about the runs of a group, or a single one")
+        if others and scopes:
+            raise ValueError(f"{', '.join(others)}: not about runs, so that {scopes[0]} has no meaning")
         return self
 
     def columns(self) -> dict[str, Any]:
@@ -95,6 +98,8 @@ class RuleOut(Schema):
     """Name of that run."""
     group: str | None
     """The group whose runs it is about; null: runs of any."""
+    project: str | None
+    """The project whose runs it is about; null: those of any."""
     minutes: float | None
     """How long a run has no points, or a metric is above or below `value`."""
     metric: str | None

@@ -27,6 +27,7 @@ from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
 from backend.platform.principals import Principal
 from backend.runs.runs import actions
 from backend.runs.runs import service as runs
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import InvalidSpec
 from backend.specs.states import ENDED, RunState
 
@@ -227,9 +228,13 @@ def running(session: Session) -> list[str]:
 
 
 def is_due(session: Session, row_id: str) -> bool:
-    """Whether a running experiment has something to do. Reads only."""
+    """Whether a running experiment has something to do that this process can do: one with the algorithm of a
+    distribution that is not installed here is left to others. Reads only."""
     experiment = repository.get(session, row_id)
     if experiment is None or experiment.state != "running":
+        return False
+    arms = [experiment.spec["run"]] if experiment.kind == "sweep" else experiment.spec["arms"]
+    if not {arm["algorithm"] for arm in arms} <= ALGORITHMS.keys():
         return False
     due, _, _ = _plan(session, experiment, KINDS[experiment.kind].parse(experiment.spec))
     return due.changes(experiment.looks)

@@ -19,9 +19,9 @@ from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import grid, requests
 from backend.runs.starts import service as starts
 from backend.specs.names import grid_name
-from backend.specs.problems import FieldProblem, InvalidSpec, problems_of, quoted
+from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
-from backend.specs.run import RunSpec, parse_run_spec
+from backend.specs.run import FILLED_IN, RunSpec, parse_run_spec
 
 _SHOWN_PROBLEMS = 20
 
@@ -43,8 +43,8 @@ def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
     Raises:
         Invalid: it has a field that runs do not have, or names an environment that no host can use.
     """
-    if "custom" in spec.run:
-        raise Invalid.field("run.custom", "no such field")
+    if filled_in := sorted(FILLED_IN & spec.run.keys()):
+        raise Invalid([FieldProblem(field=f"run.{name}", message=NO_FIELD) for name in filled_in])
     try:
         return requests.describe_environment(session, dict(spec.run))
     except InvalidSpec as error:

@@ -171,7 +171,13 @@ def _provides(host: Host, run: Run) -> bool:
 
 
 def _has_packages(host: Host, run: Run) -> bool:
-    return _extra(run) not in missing_extras(host.versions)
+    return _has_package(host, run) and _extra(run) not in missing_extras(host.versions)
+
+
+def _has_package(host: Host, run: Run) -> bool:
+    """Whether the host has the version of the distribution that the run's algorithm is of."""
+    name, _, version = (run.spec.get("package") or "").partition("==")
+    return not name or host.versions.get(name) == version
 
 
 def _extra(run: Run) -> str | None:
@@ -186,7 +192,15 @@ def _no_environment(run: Run) -> str:
     return f"no host that may claim it provides the environment {run.environment}{hint}"
 
 
-def _no_packages(run: Run) -> str:
+def _no_packages(run: Run, hosts: Sequence[Host]) -> str:
+    package = run.spec.get("package")
+    if package and not any(_has_package(host, run) for host in hosts):
+        name = package.partition("==")[0]
+        others = "".join(f"; {host.id} has {host.versions[name]}" for host in hosts if name in host.versions)
+        return (
+            f"no host that may claim it has {package}, which {run.algorithm} is of{others}: on a host, "
+            f"pip install '{package}'"
+        )
     extra = _extra(run) or ""
     return (
         f"no host that may claim it has {PACKAGES[extra]}, which {run.algorithm} needs: on a host, "
@@ -223,7 +237,7 @@ _NEEDS: list[tuple[Callable[[Host, Run], bool], Callable[[Run, Sequence[Host]], 
     ),
     (
         _has_packages,
-        lambda run, _: _no_packages(run),
+        _no_packages,
     ),
     (
         _has_device,

@@ -90,6 +90,7 @@ def _spec(parent: Run, before: RunSpec, request: ForkRequest) -> RunSpec:
     changes: dict[str, Any] = request.model_dump(exclude={"checkpoint"}, exclude_none=True)
     if "host" in request.model_fields_set:
         changes["host"] = request.host
+    changes["package"] = None  # a fork is of the version that is installed
     for section in ("config", "environment_config"):
         changes[section] = parent.spec[section] | changes.get(section, {})
     spec = parse_run_spec(parent.spec | changes)

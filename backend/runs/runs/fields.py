@@ -64,7 +64,7 @@ RUN_FIELDS: dict[str, FieldKind] = {
 _NAME = re.compile(NAME)
 _METRIC_PREFIX = "metric."
 _SETTING_PREFIXES = ("config.", "environment_config.", "stop.")
-_SPEC_SCALARS = ("device", "annealing_agent_steps")
+_SPEC_SCALARS = ("device", "annealing_agent_steps", "package")
 
 
 class UnknownField(ValueError):

@@ -23,7 +23,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
 from backend.specs.extras import PACKAGES, install_command, missing_everywhere
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec
-from backend.specs.run import RunSpec, is_custom
+from backend.specs.run import FILLED_IN, RunSpec, is_custom
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import RunState
 
@@ -58,8 +58,8 @@ def specs(session: Session, request: dict[str, Any]) -> list[RunSpec]:
     Raises:
         InvalidSpec: with one problem per invalid field; or every host lacks an extra that they need.
     """
-    if "custom" in request:  # only hosts describe environments
-        raise InvalidSpec([FieldProblem(field="custom", message=NO_FIELD)])
+    if filled_in := sorted(FILLED_IN & request.keys()):
+        raise InvalidSpec([FieldProblem(field=name, message=NO_FIELD) for name in filled_in])
     planned = requested_specs(describe_environment(session, request))
     _require_extras(session, planned)
     return planned

@@ -15,7 +15,8 @@ const URGENT_MS = 250;
 /** How often the ticket is checked that authorises addresses of images and streams. */
 const RENEWAL_CHECK_MS = 60_000;
 
-let connection: Connection = { status: 'connecting', lastEventAt: null };
+const UNCONNECTED: Connection = { status: 'connecting', lastEventAt: null };
+let connection = UNCONNECTED;
 const listeners = new Set<() => void>();
 
 function subscribe(listener: () => void): () => void {
@@ -297,5 +298,6 @@ export function startLiveUpdates(client: QueryClient): () => void {
     laterRefetch = undefined;
     clearInterval(renewal);
     stream.stop();
+    connection = UNCONNECTED;
   };
 }

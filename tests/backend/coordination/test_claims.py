@@ -61,6 +61,20 @@ def test_claim_prefers_highest_priority_then_oldest(engine: Engine) -> None:
     assert order == [high.id, first.id, second.id, low.id]
 
 
+def test_host_with_another_version_of_a_distribution_claims_no_run_of_its_algorithm(engine: Engine) -> None:
+    add_host(engine, "a", versions={"mine": "2.0"})
+    add_host(engine, "b", versions={"mine": "1.0"})
+    mine = make_run(engine, package="mine==1.0", priority=5)
+    other = make_run(engine)
+    won = claim(engine, "a")
+    assert won is not None
+    assert won.run_id == other.id
+    assert claim(engine, "a") is None
+    won = claim(engine, "b")
+    assert won is not None
+    assert won.run_id == mine.id
+
+
 def test_host_without_ray_claims_no_run_of_gorila(engine: Engine) -> None:
     add_host(engine, "a", versions={"torch": "2"})
     add_host(engine, "b", versions={"torch": "2", "ray": "2"})

@@ -2,42 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.algorithms.packages import PackageError, Packages, find_method, find_packages
-
-SPEC = """
-    from dataclasses import replace
-    from callboard_algorithms.spec import PAAC
-    ALGORITHM = replace(PAAC, id="{id}", title="Mine")
-"""
+from tests.support.packages import SPEC, Site
 
 
-class Site:
-    """A folder of installed distributions."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def install(
-        self, name: str, spec: str = SPEC, algorithm: str = "mine", *, with_method: bool = True
-    ) -> None:
-        """Install version 1.0 of a distribution with one module, whose algorithm may have no method."""
-        module = name.replace("-", "_")
-        (self._folder / f"{module}.py").write_text(dedent(spec).replace("{id}", algorithm))
-        info = self._folder / f"{module}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        points = f"[callboard.algorithms]\n{algorithm} = {module}:ALGORITHM\n"
-        if with_method:
-            points += f"[callboard.methods]\n{algorithm} = {module}_engine:METHOD\n"
-        (info / "entry_points.txt").write_text(points)
-
-    def packages(self) -> Packages:
-        return find_packages({name: known for name, known in ALGORITHMS.items() if known.package is None})
+def packages_found() -> Packages:
+    return find_packages({name: known for name, known in ALGORITHMS.items() if known.package is None})
 
 
 @pytest.fixture
@@ -48,7 +22,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def test_algorithm_of_a_distribution_names_it_and_its_version(site: Site) -> None:
     site.install("good-one", algorithm="good")
-    packages = site.packages()
+    packages = packages_found()
     assert packages.problems == {}
     [algorithm] = packages.algorithms.values()
     assert (algorithm.id, algorithm.title, algorithm.package) == ("good", "Mine", "good-one==1.0")
@@ -80,7 +54,7 @@ def test_distribution_with_a_problem_is_off_and_says_why(
 ) -> None:
     site.install(name, spec, algorithm)
     site.install(f"good-beside-{name}", algorithm=f"good_beside_{name}")
-    packages = site.packages()
+    packages = packages_found()
     assert list(packages.algorithms) == [f"good_beside_{name}"]
     [(package, why)] = packages.problems.items()
     assert package == f"{name}==1.0"
@@ -88,14 +62,15 @@ def test_distribution_with_a_problem_is_off_and_says_why(
 
 
 def test_distribution_without_a_method_is_off(site: Site) -> None:
-    site.install("half", with_method=False)
-    assert site.packages().problems == {"half==1.0": "half==1.0 declares no method mine in callboard.methods"}
+    site.install("half", engine=None)
+    problem = "half==1.0 declares no method mine in callboard.methods"
+    assert packages_found().problems == {"half==1.0": problem}
 
 
 def test_of_two_distributions_with_one_id_both_are_off(site: Site) -> None:
     site.install("first-of-two")
     site.install("second-of-two")
-    assert site.packages() == Packages(
+    assert packages_found() == Packages(
         {},
         {
             "first-of-two==1.0": "second-of-two==1.0 has an algorithm mine too: both are off",

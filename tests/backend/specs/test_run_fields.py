@@ -4,7 +4,7 @@ from pydantic import BaseModel
 from backend.runs.forks.schemas import ForkRequest
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.schemas import RunChanges, RunFields
-from backend.specs.run import RunSpec
+from backend.specs.run import FILLED_IN, RunSpec
 from backend.specs.run_fields import RunOptions
 
 TEXTS = ("title", "description", "default")
@@ -37,7 +37,7 @@ def test_requests_have_the_bounds_of_the_spec(model: type[BaseModel]) -> None:
 
 def test_request_to_create_a_run_has_every_field_of_a_spec() -> None:
     assert set(RunFields.model_fields) - set(RunSpec.model_fields) == {"origin", "seeds", "grid"}
-    assert set(RunSpec.model_fields) - set(RunFields.model_fields) == {"custom"}
+    assert set(RunSpec.model_fields) - set(RunFields.model_fields) == FILLED_IN
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def ratio_of(parse: Parser, half: Any, text: Any, n: int) -> float:
     halves, wholes = zip(
         *((_time_s(parse, half, n_times), _time_s(parse, text, n_times)) for _ in range(n)), strict=True
     )
-    return median(wholes) / median(halves)
+    return float(median(wholes) / median(halves))
 
 
 def linear_patterns_and_parsers(target: Target, report: Report) -> None:

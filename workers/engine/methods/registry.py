@@ -4,6 +4,8 @@ An algorithm's method is the `METHOD` of the module that is named after its id, 
 this file, such as `dqn/dqn.py`. Methods of other distributions are loaded when a run needs them.
 """
 
+import json
+import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -72,3 +74,18 @@ METHODS = Methods(
     ).items()
 )
 """Every method, by the id of its algorithm."""
+
+
+def refusal(algorithm: str) -> str | None:
+    """Why the method of another distribution cannot be loaded, in a line; None if it can."""
+    try:
+        METHODS[algorithm]
+    except (Exception, SystemExit) as error:  # another distribution's code
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    return None
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        sys.stdout.write(f"\n{json.dumps([name, refusal(name)])}\n")
+        sys.stdout.flush()

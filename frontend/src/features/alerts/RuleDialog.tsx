@@ -11,6 +11,7 @@ import {
 import { LoadingButton } from '@/components/controls';
 import { Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
+import { ProjectInput } from '@/components/ProjectInput';
 import classes from './alerts.module.css';
 import { KINDS } from './words';
 
@@ -20,7 +21,7 @@ export type RuleDraft = Partial<Rule>;
 const OF_RUNS: ReadonlySet<string> = new Set(KINDS[0]?.kinds.map(({ kind }) => kind));
 const DEFAULT_MINUTES = 10;
 
-type Scope = 'all' | 'group' | 'run';
+type Scope = 'all' | 'project' | 'group' | 'run';
 type Typed = number | string;
 
 const numberOf = (typed: Typed): number | null =>
@@ -38,7 +39,10 @@ export function RuleDialog({
 }) {
   const denied = useDenied();
   const [kinds, setKinds] = useState<string[]>(draft.kinds ?? ['failed', 'lost']);
-  const [scope, setScope] = useState<Scope>(draft.run_id ? 'run' : draft.group ? 'group' : 'all');
+  const [scope, setScope] = useState<Scope>(
+    draft.run_id ? 'run' : draft.group ? 'group' : draft.project ? 'project' : 'all',
+  );
+  const [project, setProject] = useState(draft.project ?? '');
   const [group, setGroup] = useState(draft.group ?? '');
   const [minutes, setMinutes] = useState<Typed>(draft.minutes ?? DEFAULT_MINUTES);
   const [metric, setMetric] = useState(draft.metric ?? '');
@@ -57,6 +61,7 @@ export function RuleDialog({
       kinds: kinds.filter((kind) => scope === 'all' || OF_RUNS.has(kind)) as AlertKind[],
       run_id: scope === 'run' ? (draft.run_id ?? null) : null,
       group: scope === 'group' ? group : null,
+      project: scope === 'project' ? project : null,
       minutes: has('no_points') || has('metric') ? numberOf(minutes) : null,
       ...(has('metric') ? { metric, comparison, value: numberOf(value) } : {}),
       score: has('score') ? numberOf(score) : null,
@@ -71,12 +76,14 @@ export function RuleDialog({
           label="About"
           data={[
             { value: 'all', label: 'All runs, machines, sweeps and studies' },
+            { value: 'project', label: 'The runs of a project' },
             { value: 'group', label: 'The runs of a group' },
             ...(draft.run_id ? [{ value: 'run', label: draft.run_name ?? 'The run of the last page' }] : []),
           ]}
           value={scope}
           onChange={({ currentTarget }) => setScope(currentTarget.value as Scope)}
         />
+        {scope === 'project' && <ProjectInput required value={project} onChange={setProject} />}
         {scope === 'group' && (
           <TextInput
             label="Group"

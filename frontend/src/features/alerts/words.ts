@@ -50,7 +50,8 @@ export function describeKinds(rule: Rule): string {
 }
 
 /** What a rule is about. */
-export function describeScope({ run_id, run_name, group }: Rule): string {
+export function describeScope({ run_id, run_name, group, project }: Rule): string {
   if (run_id) return run_name ?? 'a deleted run';
+  if (project !== null) return `project ${project}`;
   return group === null ? 'all' : `group ${group}`;
 }

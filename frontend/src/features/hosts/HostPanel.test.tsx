@@ -28,7 +28,7 @@ const HOST = {
   slots: 1,
   devices: ['cpu'],
   versions: {},
-  load: { gpus: [], recent: { cpu: [], memory: [], gpus: [], duration_s: null } },
+  load: { gpus: [], package_problems: {}, recent: { cpu: [], memory: [], gpus: [], duration_s: null } },
   runs: [],
 } as unknown as Host;
 
@@ -51,6 +51,11 @@ it('HostPanel removes a host whose worker has ended, after a confirmation', asyn
   expect(sent).not.toContain('DELETE /api/v1/hosts/lab');
   fireEvent.click(dialog.getByRole('button', { name: 'Remove' }));
   await waitFor(() => expect(sent).toContain('DELETE /api/v1/hosts/lab'));
+});
+
+it('HostPanel says why the algorithms of a package are off', () => {
+  show({ load: { ...HOST.load, package_problems: { 'mine==1.0': 'ImportError: no licence' } } });
+  expect(screen.getByRole('alert').textContent).toBe('mine==1.0: ImportError: no licence');
 });
 
 it('HostPanel offers to remove no host that is alive', () => {

@@ -41,6 +41,7 @@ export function HostPanel({ host }: { host: Host }) {
   const { cpu_pct: cpu, memory_used_bytes: memory, gpus, recent } = host.load;
   const state = hostState(host);
   const versions = Object.entries(host.versions);
+  const packageProblems = Object.entries(host.load.package_problems);
   return (
     <section className={`panel ${classes.host}`} aria-label={host.id}>
       <header className="row wrap">
@@ -122,6 +123,18 @@ export function HostPanel({ host }: { host: Host }) {
         <dd>{host.devices.join(', ') || 'cpu'}</dd>
         <dt>Versions</dt>
         <dd className="num">{versions.map(([name, version]) => `${name} ${version}`).join(', ') || DASH}</dd>
+        {packageProblems.length > 0 && (
+          <>
+            <dt>Package errors</dt>
+            <dd role="alert">
+              {packageProblems.map(([name, problem]) => (
+                <div key={name}>
+                  {name}: {problem}
+                </div>
+              ))}
+            </dd>
+          </>
+        )}
         <dt>Active runs</dt>
         <dd>
           {host.runs.length === 0 && <span className="muted">none</span>}

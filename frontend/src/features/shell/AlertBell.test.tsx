@@ -1,5 +1,5 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
-import { act, cleanup, render, screen } from '@testing-library/react';
+import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import { AlertBell } from './AlertBell';
@@ -17,7 +17,7 @@ afterEach(() => {
 
 const alert = (id: string) => ({ id, title: `title ${id}`, text: 'text' });
 
-it('counts unread alerts, and shows those that are new as notifications where these are turned on', () => {
+it('counts unread alerts, and shows those that are new as notifications where these are turned on', async () => {
   const shown: string[] = [];
   class Notification {
     static readonly permission = 'granted';
@@ -36,15 +36,14 @@ it('counts unread alerts, and shows those that are new as notifications where th
   );
   expect(screen.getByRole('link', { name: 'Alerts, 120 unread' }).textContent).toBe('99+');
   expect(shown).toEqual([]);
-  act(() => {
-    client.setQueryData(keys.unreadAlerts(), { items: [alert('C'), alert('B')], unread: 121 });
-  });
-  act(() => {
-    client.setQueryData(keys.unreadAlerts(), { items: [], unread: 0 });
-  });
-  expect(screen.getByRole('link', { name: 'Alerts' }).textContent).toBe('');
-  act(() => {
-    client.setQueryData(keys.unreadAlerts(), { items: [alert('C')], unread: 1 });
-  });
+  const steps = [
+    { items: [alert('C'), alert('B')], unread: 121 },
+    { items: [], unread: 0 },
+    { items: [alert('C')], unread: 1 },
+  ];
+  for (const data of steps) {
+    client.setQueryData(keys.unreadAlerts(), data);
+    await screen.findByRole('link', { name: data.unread ? `Alerts, ${data.unread} unread` : 'Alerts' });
+  }
   expect(shown).toEqual(['title C callboard-C']);
 });

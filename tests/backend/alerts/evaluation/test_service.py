@@ -40,16 +40,18 @@ def _points(engine: Engine, run_id: str, *values: float, metric: str = "loss/val
 def test_end_of_a_run_is_an_alert_of_each_rule_about_it_once(service: RunningService) -> None:
     engine = service.engine
     ann, bob, eve = make_user(engine), make_user(engine), make_user(engine, Role.VIEWER)
-    run = make_run(engine, RunState.RUNNING, group="lab", name="PAAC")
+    run = make_run(engine, RunState.RUNNING, group="lab", project="night", name="PAAC")
     make_rule(engine, ann, "finished", "failed")
     make_rule(engine, ann, "failed", group="lab")
     make_rule(engine, bob, "failed", group="other")
+    make_rule(engine, bob, "failed", project="other")
+    make_rule(engine, bob, "lost", project="night")
     make_rule(engine, eve, "failed", "lost", run_id=run.id)
     _move(engine, run.id, RunState.LOST, RunState.QUEUED, RunState.STARTING, RunState.FAILED)
     evaluate(service)
     evaluate(service)
     assert [alert.title for alert in inbox(engine, ann)] == ["PAAC: failed"], "one for both of her rules"
-    assert inbox(engine, bob) == []
+    assert [alert.title for alert in inbox(engine, bob)] == ["PAAC: lost"]
     [lost, failed] = inbox(engine, eve)
     assert [lost.kind, lost.level, failed.kind, failed.level] == ["lost", "warning", "failed", "error"]
     assert (failed.text, failed.subject_id, failed.read_at) == ("for the test", run.id, None)

@@ -35,8 +35,11 @@ def test_rule_is_created_replaced_listed_and_deleted(service: RunningService) ->
         (METRIC, "minutes is needed for these kinds"),
         ({"kinds": ["lost"], "score": 3}, "score has no meaning for these kinds"),
         ({"kinds": ["no_points"], "minutes": 0.5}, "minutes must be at least 1"),
-        ({"kinds": ["lost"], "run_id": "0" * 26, "group": "lab"}, "a run, a group, or all runs"),
-        ({"kinds": ["host_away"], "group": "lab"}, "host_away: not about the runs of a group"),
+        (
+            {"kinds": ["lost"], "run_id": "0" * 26, "group": "lab"},
+            "run_id and group: a rule is about one of them",
+        ),
+        ({"kinds": ["host_away"], "group": "lab"}, "host_away: not about runs, so that group"),
         ({"kinds": ["lost"], "targets": ["0" * 26]}, "targets"),
     ],
 )

@@ -108,7 +108,7 @@ def test_race_ends_with_the_best_configuration(service: RunningService, client: 
 
 
 def test_sweep_reconciled_by_two_processes_starts_each_run_once(
-    service: RunningService, client: Client
+    service: RunningService, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = created(client, concurrency=3)
     before = members(service.engine)
@@ -121,6 +121,8 @@ def test_sweep_reconciled_by_two_processes_starts_each_run_once(
     end_runs(service.engine, {0.001: 1.0, 0.01: 1.0})
     with reading(service.engine) as session:
         assert experiments.is_due(session, sweep["id"])
+        monkeypatch.setattr(experiments, "ALGORITHMS", {})  # as if it were of a distribution that is not here
+        assert not experiments.is_due(session, sweep["id"])
 
 
 def test_scores_of_evaluations_can_be_the_objective(service: RunningService, client: Client) -> None:
@@ -320,6 +322,7 @@ def test_name_notes_and_concurrency_can_change(service: RunningService, client: 
         ({"run": CARTPOLE | {"algorithm": "none"}}, "run.algorithm", "unknown algorithm"),
         ({"run": CARTPOLE | {"stop": {}}}, "run.stop", "set at least one limit"),
         ({"run": CARTPOLE | {"custom": {}}}, "run.custom", "no such field"),
+        ({"run": CARTPOLE | {"package": "mine==1.0"}}, "run.package", "no such field"),
         ({"run": CARTPOLE | {"config": 3}}, "run.config", "must be an object"),
         ({"run": CARTPOLE | {"environment": "callboard/none"}}, "run.environment", "unknown environment"),
         ({"racing": {"initial_seeds": 9}}, "max_seeds", "must be at least racing.initial_seeds, 9"),

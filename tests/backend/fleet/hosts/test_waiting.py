@@ -15,7 +15,9 @@ NOW = datetime(2026, 11, 25, tzinfo=UTC)
 
 def _run(state: RunState = RunState.QUEUED, **changes: Any) -> Run:
     """A run that has trained for 100 s of 1,000."""
-    asked = {key: changes.pop(key) for key in ("host", "queue", "device", "stop") if key in changes}
+    asked = {
+        key: changes.pop(key) for key in ("host", "queue", "device", "stop", "package") if key in changes
+    }
     spec = parse_run_spec(CARTPOLE | {"stop": {"wall_time_s": 1000}} | asked)
     columns: dict[str, Any] = {
         "algorithm": spec.algorithm, "environment": spec.environment, "spec": spec.model_dump(mode="json"),
@@ -95,6 +97,13 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
             "no host that may claim it has ray, which gorila_dqn needs: on a host, pip install "
             "'callboard[gorila]'",
         ),
+        (
+            _run(package="mine==1.0"),
+            [_host(versions={"mine": "2.0"}), _host("b", queues=["gpu"], versions={"mine": "1.0"})],
+            "no host that may claim it has mine==1.0, which paac is of; a has 2.0: on a host, pip install "
+            "'mine==1.0'",
+        ),
+        (_run(package="mine==1.0"), [_host(versions={"mine": "1.0"})], "a host is about to claim it"),
         (_run(device="cuda"), [_host()], "it requires a GPU, and no host that may claim it has one"),
         (
             _run(memory_estimate_bytes=16 * GIB),

@@ -1,0 +1,36 @@
+"""Distributions with an algorithm, as pip leaves them in a folder."""
+
+from pathlib import Path
+from textwrap import dedent
+
+SPEC = """
+    from dataclasses import replace
+    from callboard_algorithms.spec import PAAC
+    ALGORITHM = replace(PAAC, id="{id}", title="Mine")
+"""
+ENGINE = """
+    from callboard_algorithms.engine import Method
+    METHOD = Method(None, None, None)
+"""
+
+
+class Site:
+    """A folder of installed distributions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(
+        self, name: str, spec: str = SPEC, algorithm: str = "mine", engine: str | None = ENGINE
+    ) -> None:
+        """Install version 1.0 of a distribution with an algorithm, whose method may be missing."""
+        module = name.replace("-", "_")
+        (self.folder / f"{module}.py").write_text(dedent(spec).replace("{id}", algorithm))
+        info = self.folder / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        points = f"[callboard.algorithms]\n{algorithm} = {module}:ALGORITHM\n"
+        if engine is not None:
+            (self.folder / f"{module}_engine.py").write_text(dedent(engine))
+            points += f"[callboard.methods]\n{algorithm} = {module}_engine:METHOD\n"
+        (info / "entry_points.txt").write_text(points)

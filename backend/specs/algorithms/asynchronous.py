@@ -32,7 +32,7 @@ from backend.specs.fields import setting
 
 PAPER = "Mnih et al. 2016, Asynchronous Methods for Deep Reinforcement Learning"
 MAX_ACTORS = 64
-SHARED_BYTES = 220 * MIB
+SHARED_BYTES = 150 * MIB
 """What actors need only once, in addition to the process that they are forked from."""
 SMALL_PIXELS: dict[str, Any] = {
     "n_actors": 2,

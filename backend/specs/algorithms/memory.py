@@ -14,9 +14,9 @@ MIB = 2**20
 ENGINE_BYTES = 450 * MIB
 """The engine server, or the engine's process where it is none of its forks, with PyTorch and an environment's
 code; libraries count once for all processes."""
-LEARNING_BYTES = 160 * MIB
+LEARNING_BYTES = 70 * MIB
 """What the engine's process needs in addition if it computes gradients, and compiles kernels before."""
-LEARNER_FORK_SERVER_BYTES = 200 * MIB
+LEARNER_FORK_SERVER_BYTES = 230 * MIB
 """The process that learners are forked from, whose memory they share, if it is no fork of the engine."""
 ENV_FORK_SERVER_BYTES = 35 * MIB
 """The same for processes without PyTorch; every evaluation needs such a server."""

@@ -4,6 +4,7 @@ import argparse
 import socket
 
 from workers.engine.commands import main
+from workers.engine.processes.child import exit_fork
 
 HELP = "fork engines, for a worker"
 
@@ -15,8 +16,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve; in an engine, run that."""
+    """Serve; in an engine, run that, and exit."""
     from workers.engine.server import serve
 
     arguments = serve(socket.socket(fileno=args.requests))
-    return 0 if arguments is None else main(arguments)
+    if arguments is not None:
+        exit_fork(main(arguments))
+    return 0

@@ -147,15 +147,16 @@ def preload(*modules: str) -> None:
 
 
 def fork_fork_server() -> None:
-    """Have the fork server be a fork of this process, not a program that imports all again.
+    """Have the fork server, and the tracker of resources that it starts with, be forks of this process, not
+    programs that import all again.
 
     Call it first: whatever this process opens, starts or builds later, the fork server does not have.
     """
     _name_fork_server_folder()
-    resource_tracker.ensure_running()  # a program
     spawn = util.spawnv_passfds
     util.spawnv_passfds = _fork_and_run  # type: ignore[assignment]
     try:
+        resource_tracker.ensure_running()
         forkserver.ensure_running()
     finally:
         util.spawnv_passfds = spawn
@@ -172,8 +173,20 @@ def _fork_and_run(path: str, command: Sequence[str], descriptors: Collection[int
             os.closerange(before + 1, after)
         exec(command[-1], {})  # noqa: S102  # multiprocessing's own line
     finally:
-        atexit._run_exitfuncs()
-        os._exit(0)
+        exit_fork(0)
+
+
+def exit_fork(status: int) -> NoReturn:
+    """Exit as Python does, but leave all objects to the kernel: to free them would first copy the memory that
+    this process shares with the one it was forked from."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 class Child:

@@ -26,6 +26,7 @@ from backend.analysis.comparisons.score_history import (
     by_evaluation,
     by_training,
 )
+from backend.analysis.comparisons.verdicts import scores_of, verdicts
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics import service as metrics_service
 from backend.analysis.metrics.chunks import empty, joined
@@ -177,6 +178,7 @@ def compare(
     ]
     environment_of = {key: measured.environments[group_runs[0].id] for key, group_runs in members.items()}
     baselines = {} if all_pairs else _baselines(groups, environment_of, baseline)
+    improvements = _improvements(groups, environment_of, baselines, lengths)
     return Comparison(
         score=score,
         at=at,
@@ -196,7 +198,8 @@ def compare(
         shared_name=view.shared,
         protocols=measured.every_protocol,
         groups=groups,
-        improvements=_improvements(groups, environment_of, baselines, lengths),
+        verdicts=verdicts(groups, members, others, environment_of, baselines, improvements),
+        improvements=improvements,
     )
 
 
@@ -451,10 +454,7 @@ def _improvements(
     lengths: Mapping[str, Decided[int]],
 ) -> list[Improvement]:
     """How groups differ from their baselines, or each from each without any."""
-    scores = {
-        group.id: np.array([run.score for run in group.runs if run.counted and run.score is not None])
-        for group in groups
-    }
+    scores = {group.id: scores_of(group) for group in groups}
     ranked = sorted(
         (group for group in groups if group.n > 1 and group.iqm is not None),
         key=lambda group: -(group.iqm.value or 0.0) if group.iqm else 0.0,

@@ -13,7 +13,7 @@ from backend.db import Run
 from backend.db.engine import writing
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.support.rows import evaluation_row, make_fork, make_run
+from tests.support.rows import evaluation_row, external_request, make_fork, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -122,6 +122,38 @@ def test_too_few_seeds_give_no_verdict_but_the_number_that_could(client: Client,
     assert (pair["better"], pair["seeds_to_differ"]) == (None, 4)
     assert pair["difference"]["low"] is None
     assert [group["median"]["low"] for group in answer["groups"]] == [None, None]
+    (verdict,) = answer["verdicts"]
+    best, rival = (group["id"] for group in answer["groups"])
+    assert (verdict["best"], verdict["rival"]) == (best, rival)
+    assert (verdict["seeds"], verdict["are_fewest"]) == (4, True)
+    assert [(item["group"], item["n"]) for item in verdict["missing"]] == [(best, 2), (rival, 2)]
+
+    items = [{"run": item["run"], "n": item["n"]} for item in verdict["missing"]]
+    created = client.post(f"{COMPARISONS}/seeds", json={"items": items}).json()["items"]
+    assert [run["seed"] for run in created] == [2, 3, 2, 3]
+    again = client.get(COMPARISONS, params={"run": good + bad}).json()
+    assert [group["others"] for group in again["groups"]] == [
+        [created[1]["id"], created[0]["id"]],
+        [created[3]["id"], created[2]["id"]],
+    ]
+    assert [(item["n"], item["n_queued"]) for item in again["verdicts"][0]["missing"]] == [(0, 2), (0, 2)]
+
+
+def test_more_seeds_of_what_cannot_be_repeated_are_refused(client: Client, engine: Engine) -> None:
+    external = client.post("/api/v1/runs", json=external_request()).json()["items"][0]["id"]
+    own = make_scored_run(engine, [1.0] * 100)
+    for item, status in (
+        ({"run": external, "n": 1}, 409),
+        ({"run": own, "n": 0}, 422),
+        ({"run": own, "n": 101}, 422),
+        ({"run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "n": 1}, 404),
+    ):
+        assert client.post(f"{COMPARISONS}/seeds", json={"items": [item]}).status_code == status
+    with writing(engine) as session:
+        session.get_one(Run, own).departures = {"learning_rate": [0.1, 0.2]}
+    answer = client.post(f"{COMPARISONS}/seeds", json={"items": [{"run": own, "n": 1}]})
+    assert answer.status_code == 409
+    assert "changed during training" in answer.json()["detail"]
 
 
 def test_copies_of_one_seed_give_no_verdict(client: Client, engine: Engine) -> None:

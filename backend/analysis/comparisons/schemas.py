@@ -162,12 +162,12 @@ class MissingSeeds(Schema):
     those whose settings changed during training."""
 
 
-class Verdict(Schema):
+class BestGroup(Schema):
     """Which group of an environment is best, and what is missing to decide it."""
 
     environment: str
     """Environment of the groups."""
-    best: str
+    group: str
     """Id of the group with the highest interquartile mean; one whose runs have not all finished only if there
     is no other."""
     rival: str | None
@@ -248,11 +248,14 @@ class Comparison(Schema):
     """What the names of all groups have in common, which they leave out; empty for a single group."""
     groups: list[GroupStatistics]
     """One entry for each group of runs."""
-    verdicts: list[Verdict]
+    best: list[BestGroup]
     """One for each environment in which a run has a score."""
     improvements: list[Improvement]
     """One per group and its baseline, or per pair, with at least two scores each in the same environment; `a`
     has the higher IQM."""
+    n_comparisons: int
+    """For how many comparisons p-values are corrected: also those with a group of several runs of which fewer
+    than two have a score."""
 
 
 class RunGroup(Schema):

@@ -7,11 +7,11 @@ import numpy as np
 
 from backend.analysis.comparisons import repository
 from backend.analysis.comparisons.schemas import (
+    BestGroup,
     GroupStatistics,
     Improvement,
     MissingSeeds,
     MoreSeeds,
-    Verdict,
 )
 from backend.db import Run
 from backend.db.engine import UnitOfWork
@@ -33,14 +33,15 @@ def scores_of(group: GroupStatistics) -> Scores:
     return np.array([run.score for run in group.runs if run.counted and run.score is not None])
 
 
-def verdicts(
+def best_groups(
     groups: Sequence[GroupStatistics],
     members: Mapping[str, Sequence[Run]],
     others: Mapping[str, Sequence[Brief]],
     environments: Mapping[str, str],
     baselines: Mapping[str, str],
     improvements: Sequence[Improvement],
-) -> list[Verdict]:
+    n_comparisons: int,
+) -> list[BestGroup]:
     """One for each environment with a score.
 
     Args:
@@ -50,13 +51,21 @@ def verdicts(
         environments: by group, what must be equal for scores to be compared.
         baselines: by environment, the group with which the others are compared; empty for all pairs.
         improvements: the comparisons.
+        n_comparisons: for how many of them p-values are corrected.
     """
     by_environment: dict[str, list[GroupStatistics]] = {}
     for group in groups:
         if group.n:
             by_environment.setdefault(environments[group.id], []).append(group)
     return [
-        _verdict(sorted(scored, key=_rank), baselines.get(environment), improvements, members, others)
+        _best(
+            sorted(scored, key=_rank),
+            baselines.get(environment),
+            improvements,
+            n_comparisons,
+            members,
+            others,
+        )
         for environment, scored in by_environment.items()
     ]
 
@@ -67,28 +76,28 @@ def _rank(group: GroupStatistics) -> tuple[bool, float]:
     return group.n_broken_off > 0, np.inf if value is None else -value
 
 
-def _verdict(
+def _best(
     ranked: Sequence[GroupStatistics],
     baseline: str | None,
     improvements: Sequence[Improvement],
+    n_comparisons: int,
     members: Mapping[str, Sequence[Run]],
     others: Mapping[str, Sequence[Brief]],
-) -> Verdict:
+) -> BestGroup:
     best, *rest = ranked
     rival = next((group for group in rest if group.id == baseline), rest[0] if rest else None)
     seeds, least = None, None
     if rival:
-        ids = {group.id for group in ranked}
         pair = {best.id, rival.id}
         result = next((result for result in improvements if {result.a, result.b} == pair), None)
         if result is None or not result.better:
-            n_comparisons = sum(result.a in ids for result in improvements) or len(rest)
-            least = seeds_to_differ(best.n, rival.n, n_comparisons)
-            likely = seeds_to_decide(scores_of(best), scores_of(rival), n_comparisons)
+            n = n_comparisons or len(rest)
+            least = seeds_to_differ(best.n, rival.n, n)
+            likely = seeds_to_decide(scores_of(best), scores_of(rival), n)
             seeds = max(least or 0, likely or 0) or None
-    return Verdict(
+    return BestGroup(
         environment=best.environment,
-        best=best.id,
+        group=best.id,
         rival=rival.id if rival else None,
         seeds=seeds,
         are_fewest=least is not None,

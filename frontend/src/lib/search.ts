@@ -74,6 +74,21 @@ const runIds = (value: unknown): string | undefined =>
     .filter((id) => RUN_ID.test(id))
     .join(',') || undefined;
 
+const SERIES_ID = /^\w{1,26}$/;
+
+/** The valid ids of runs or groups of a list. */
+const seriesIds = (value: unknown): string | undefined =>
+  list(value)
+    ?.split(',')
+    .filter((id) => SERIES_ID.test(id))
+    .join(',') || undefined;
+
+const LIST_SORTS = ['name', '-name', 'n', '-n', 'score', '-score'] as const;
+export type ListSort = (typeof LIST_SORTS)[number];
+
+/** The order of compared runs or groups. */
+export const listSort = (value: unknown): ListSort | undefined => oneOf(value, LIST_SORTS);
+
 /** The id of an evaluation protocol, which may name a start set and its version. */
 const protocol = (value: unknown): string | undefined => {
   const id = text(value);
@@ -254,7 +269,12 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
     styles: styles(search.styles),
     /** Styles of groups, such as `0f3c5a7e:3`. */
     group_styles: nameList(search.group_styles),
-    hidden: runIds(search.hidden),
+    /** Runs or groups that are not drawn, or `none`; by default all but the best. */
+    hidden: seriesIds(search.hidden),
+    /** The order of the list of runs or groups. */
+    sort: listSort(search.sort),
+    /** Whether the list is hidden. */
+    list: oneOf(search.list, ['hidden'] as const),
     ...curveSearch(search),
     /** Metrics with a panel each; by default the return. */
     metrics: nameList(search.metrics),

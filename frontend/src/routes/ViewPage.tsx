@@ -24,7 +24,9 @@ const route = getRouteApi('/shell/w/$view');
 const ULID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 
 const RunsView = lazy(async () => ({ default: (await import('./RunsPage')).RunsView }));
-const CompareView = lazy(async () => ({ default: (await import('./ComparePage')).CompareView }));
+const CompareView = lazy(async () => ({
+  default: (await import('@/features/compare/CompareView')).CompareView,
+}));
 
 /** A view: under its name, or under its id the state of an address that would be too long. */
 export default function ViewPage() {

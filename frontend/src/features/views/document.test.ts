@@ -37,6 +37,8 @@ const STATES: Record<string, PageState> = {
     styles: '3,0',
     group_styles: '0f3c5a7e:3',
     hidden: B,
+    sort: '-name',
+    list: 'hidden',
     x: 'wall_time_s',
     smoothing: 'ema',
     scale: 60,
@@ -58,6 +60,7 @@ const STATES: Record<string, PageState> = {
     threshold: -20,
   }),
   'a comparison of what matches': compare({ q: 'tag:baseline', group: 'seed' }),
+  'a comparison with every line': compare({ runs: `${A},${B}`, hidden: 'none' }),
   'no panel': compare({ runs: A, metrics: 'none', smooth: 0.5 }),
 };
 

@@ -10,7 +10,8 @@ import {
 } from '@/components/chart/seriesStyles';
 import { parseSizes } from '@/components/chart/panelSize';
 import { joinNames, splitNames } from '@/lib/names';
-import { type compareSearch, defined, type runsSearch, type viewSearch } from '@/lib/search';
+import { type compareSearch, defined, listSort, type runsSearch, type viewSearch } from '@/lib/search';
+import { NONE_HIDDEN } from '@/features/compare/rows';
 
 export type RunsSearch = ReturnType<typeof runsSearch>;
 export type CompareSearch = ReturnType<typeof compareSearch>;
@@ -28,7 +29,7 @@ export const EMPTY: ViewDocument = {
   columns: null,
   sort: null,
   grouping: null,
-  hidden: [],
+  hidden: null,
   pins: [],
   baseline: null,
   colours: {},
@@ -107,10 +108,11 @@ function ofCompare(search: CompareSearch): ViewDocument {
   const zoom = parseZoom(search.zoom);
   return {
     ...EMPTY,
-    list: 'hidden',
+    list: search.list ?? 'beside',
     filter: runs.length === 0 ? (search.q ?? '') : '',
     runs,
-    hidden: ids(search.hidden),
+    hidden: search.hidden === undefined ? null : ids(search.hidden).filter((id) => id !== NONE_HIDDEN),
+    sort: search.sort ?? null,
     grouping: search.group ?? null,
     baseline: search.baseline ?? null,
     colours: Object.fromEntries([...ofRuns, ...parseGroupStyles(search.group_styles)]),
@@ -176,7 +178,9 @@ function toCompare(document: ViewDocument): CompareSearch {
     q: runs.length === 0 ? filter || undefined : undefined,
     styles: ofRuns || undefined,
     group_styles: formatGroupStyles(new Map([...styles].filter(([id]) => !runs.includes(id)))) || undefined,
-    hidden: hidden.join(',') || undefined,
+    hidden: hidden ? hidden.join(',') || NONE_HIDDEN : undefined,
+    sort: listSort(document.sort),
+    list: document.list === 'hidden' ? document.list : undefined,
     x: unless<XAxis>(EMPTY.curves.x, x),
     smooth: smoothing === 'points' ? (weight ?? undefined) : undefined,
     smoothing: smoothing === 'ema' ? smoothing : undefined,
@@ -264,5 +268,6 @@ export function stateOf(page: PageState['page'], address: ViewAddress): PageStat
     return { page, search: defined({ q, state, sort, archived, group, selected, columns }) };
   }
   const { state, sort, archived, group, selected, columns, project, by, of, changed, ...search } = address;
-  return { page, search: defined({ ...search, group: group === 'seed' ? group : undefined }) };
+  const own = { ...search, sort: listSort(sort), group: group === 'seed' ? ('seed' as const) : undefined };
+  return { page, search: defined(own) };
 }

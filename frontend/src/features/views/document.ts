@@ -10,7 +10,8 @@ import {
 } from '@/components/chart/seriesStyles';
 import { parseSizes } from '@/components/chart/panelSize';
 import { joinNames, splitNames } from '@/lib/names';
-import { type compareSearch, defined, type runsSearch, type viewSearch } from '@/lib/search';
+import type { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
+import { defined } from '@/lib/search';
 
 export type RunsSearch = ReturnType<typeof runsSearch>;
 export type CompareSearch = ReturnType<typeof compareSearch>;

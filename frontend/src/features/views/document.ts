@@ -198,7 +198,7 @@ function toCompare(document: ViewDocument): CompareSearch {
     pairs: verdict.pairs === 'all' ? verdict.pairs : undefined,
     protocol: verdict.protocol ?? undefined,
     threshold: verdict.threshold ?? undefined,
-  }) as CompareSearch;
+  });
 }
 
 /** Whether a page shows something else than a saved document. */

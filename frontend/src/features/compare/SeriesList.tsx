@@ -18,7 +18,7 @@ import { Interval } from '@/components/Estimate';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Name, Score } from '@/components/text';
 import { plural } from '@/lib/format';
-import type { ListSort } from '@/lib/search';
+import type { ListSort } from '@/components/run/search';
 import { dragSource, useDropTarget } from './dragAndDrop';
 import { MAX_DRAWN, type Row, sorted } from './rows';
 import classes from './compare.module.css';

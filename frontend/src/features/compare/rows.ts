@@ -4,7 +4,7 @@ import type { ViewNames } from '@/api/names';
 import type { Run } from '@/api/runs';
 import { compareNames } from '@/lib/names';
 import { BROKEN_OFF } from '@/lib/run';
-import type { ListSort } from '@/lib/search';
+import { type ListSort, NONE_HIDDEN } from '@/components/run/search';
 
 export type Row = {
   /** Id of the run or group. */
@@ -25,9 +25,6 @@ export type Row = {
 
 /** With more rows, the best are drawn at first. */
 export const MAX_DRAWN = 6;
-
-/** In an address: nothing is hidden. */
-export const NONE_HIDDEN = 'none';
 
 export const rowsOfRuns = (runs: readonly Run[], names: ViewNames): Row[] =>
   runs.map((run) => ({

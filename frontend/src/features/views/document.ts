@@ -10,8 +10,14 @@ import {
 } from '@/components/chart/seriesStyles';
 import { parseSizes } from '@/components/chart/panelSize';
 import { joinNames, splitNames } from '@/lib/names';
-import { type compareSearch, defined, listSort, type runsSearch, type viewSearch } from '@/lib/search';
-import { NONE_HIDDEN } from '@/features/compare/rows';
+import {
+  type compareSearch,
+  listSort,
+  NONE_HIDDEN,
+  type runsSearch,
+  type viewSearch,
+} from '@/components/run/search';
+import { defined } from '@/lib/search';
 
 export type RunsSearch = ReturnType<typeof runsSearch>;
 export type CompareSearch = ReturnType<typeof compareSearch>;
@@ -201,7 +207,7 @@ function toCompare(document: ViewDocument): CompareSearch {
     pairs: verdict.pairs === 'all' ? verdict.pairs : undefined,
     protocol: verdict.protocol ?? undefined,
     threshold: verdict.threshold ?? undefined,
-  }) as CompareSearch;
+  });
 }
 
 /** Whether a page shows something else than a saved document. */

@@ -25,6 +25,16 @@ const SHORTCUTS: readonly { page: string; shortcuts: readonly Shortcut[] }[] = [
     ],
   },
   {
+    page: 'Compare',
+    shortcuts: [
+      { keys: ['↑', '↓', 'Home', 'End'], action: 'Move in the list; also J and K' },
+      { keys: ['→', '←'], action: 'Move within the row' },
+      { keys: ['Space'], action: 'Draw or hide; also X' },
+      { keys: ['Enter'], action: 'Open the run' },
+      { keys: ['['], action: 'Hide or show the list' },
+    ],
+  },
+  {
     page: 'New run',
     shortcuts: [
       { keys: ['↑', '↓'], action: 'Choose environment, algorithm or preset' },

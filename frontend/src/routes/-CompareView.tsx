@@ -216,7 +216,7 @@ export function CompareView({ search, onSearch, head }: Props) {
   };
   const add = (id: string): void => setRuns([...wanted, id]);
   const remove = (removed: readonly string[]): void => setRuns(wanted.filter((id) => !removed.includes(id)));
-  const toggleList = (): void => change({ list: isListed ? 'hidden' : undefined }, true);
+  const toggleList = (): void => change({ list: isListed ? 'hidden' : 'beside' }, true);
   useWindowEvent('keydown', (event) => {
     if (event.key !== '[' || event.ctrlKey || event.metaKey || isDialogOpen()) return;
     if (event.target instanceof Element && event.target.matches(TAKES_KEYS)) return;
@@ -230,14 +230,7 @@ export function CompareView({ search, onSearch, head }: Props) {
         {head}
         <span className="muted">{grouped && all.data ? all.data.shared_name : names.shared}</span>
         <span className="grow" />
-        {existing.length > 0 && (
-          <>
-            <Button variant="default" aria-pressed={isListed} title="Also the key [" onClick={toggleList}>
-              {isListed ? 'Hide list' : 'Show list'}
-            </Button>
-            <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />
-          </>
-        )}
+        {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       {matching.total > MAX_COMPARED && (
         <div role="status">

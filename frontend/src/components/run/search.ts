@@ -156,8 +156,8 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
     hidden: seriesIds(search.hidden),
     /** The order of the list of runs or groups. */
     sort: listSort(search.sort),
-    /** Whether the list is hidden. */
-    list: oneOf(search.list, ['hidden'] as const),
+    /** Whether the list stands beside the charts, or is hidden; without it, the page is the list alone. */
+    list: oneOf(search.list, ['beside', 'hidden'] as const),
     ...curveSearch(search),
     /** Metrics with a panel each; by default the return. */
     metrics: nameList(search.metrics),
@@ -189,11 +189,14 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
   }),
 );
 
-/** The state of either page, and what names the view. */
+/** The state of the workspace: the list of runs alone, or what is compared. */
+export const workspaceSearch = (search: Unchecked) =>
+  checked({ ...compareSearch(search), ...runsSearch(search) });
+
+/** The state of the workspace, and what names the view. */
 export const viewSearch = (search: Unchecked) =>
   checked({
-    ...compareSearch(search),
-    ...runsSearch(search),
+    ...workspaceSearch(search),
     /** Name of the user whose view it is; by default, who opens it. */
     by: nameOf(search.by),
     /** Id of the named view that a state too long for an address differs from. */

@@ -18,7 +18,7 @@ const [A, B] = ids(2) as [string, string];
 const runs = (search: Record<string, unknown>): PageState => ({ page: 'runs', search: runsSearch(search) });
 const compare = (search: Record<string, unknown>): PageState => ({
   page: 'compare',
-  search: compareSearch(search),
+  search: compareSearch({ list: 'beside', ...search }),
 });
 
 const STATES: Record<string, PageState> = {
@@ -71,8 +71,8 @@ describe('the document of a view', () => {
   it.each(Object.entries(STATES))('has all that the address of %s says', (_, state) => {
     expect(plain(toState(toDocument(state)))).toEqual(plain(state));
     expect(differs(state, toDocument(state))).toBe(false);
-    const { page, search } = state;
-    expect(plain(stateOf(page, viewSearch({ ...search, changed: true, by: 'ada' })))).toEqual(plain(state));
+    const address = viewSearch({ ...state.search, changed: true, by: 'ada' });
+    expect(plain(stateOf(address))).toEqual(plain(state));
   });
 
   it('differs for each change but that of the selection', () => {

@@ -16,6 +16,7 @@ import {
   NONE_HIDDEN,
   type runsSearch,
   type viewSearch,
+  type workspaceSearch,
 } from '@/components/run/search';
 import { defined } from '@/lib/search';
 
@@ -186,7 +187,7 @@ function toCompare(document: ViewDocument): CompareSearch {
     group_styles: formatGroupStyles(new Map([...styles].filter(([id]) => !runs.includes(id)))) || undefined,
     hidden: hidden ? hidden.join(',') || NONE_HIDDEN : undefined,
     sort: listSort(document.sort),
-    list: document.list === 'hidden' ? document.list : undefined,
+    list: document.list === 'hidden' ? document.list : 'beside',
     x: unless<XAxis>(EMPTY.curves.x, x),
     smooth: smoothing === 'points' ? (weight ?? undefined) : undefined,
     smoothing: smoothing === 'ema' ? smoothing : undefined,
@@ -262,18 +263,18 @@ export const linkTo = ({ id, name, project, mine, owner }: ViewSummary) =>
 export const plainLink = (state: PageState, project: string | undefined) =>
   state.page === 'runs'
     ? ({ to: '/', search: defined({ ...state.search, project }) } as const)
-    : ({ to: '/compare', search: state.search } as const);
+    : ({ to: '/', search: { ...state.search, list: state.search.list ?? 'beside' } } as const);
 
-/** The parameters of a view's address. */
-type ViewAddress = ReturnType<typeof viewSearch>;
+/** The parameters of an address of the workspace, or of a view. */
+type Address = ReturnType<typeof workspaceSearch> & Partial<ReturnType<typeof viewSearch>>;
 
-/** The state of a page in the address of a view, which has the parameters of both pages. */
-export function stateOf(page: PageState['page'], address: ViewAddress): PageState {
-  if (page === 'runs') {
+/** The state in an address, which has the parameters of the list and of what is compared. */
+export function stateOf(address: Address): PageState {
+  if (address.list === undefined) {
     const { q, state, sort, archived, group, selected, columns } = address;
-    return { page, search: defined({ q, state, sort, archived, group, selected, columns }) };
+    return { page: 'runs', search: defined({ q, state, sort, archived, group, selected, columns }) };
   }
   const { state, sort, archived, group, selected, columns, project, by, of, changed, ...search } = address;
   const own = { ...search, sort: listSort(sort), group: group === 'seed' ? ('seed' as const) : undefined };
-  return { page, search: defined(own) };
+  return { page: 'compare', search: defined(own) };
 }

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
@@ -194,6 +194,10 @@ class MoreSeeds(Strict):
 
 class SeedsRequest(Strict):
     """Request body of `POST /comparisons/seeds`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"items": [{"run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "n": 2}]}]}
+    )
 
     items: list[MoreSeeds] = Field(min_length=1, max_length=20)
     """A run of each config, and how many seeds are added to it; at most 100 in all."""

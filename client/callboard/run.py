@@ -260,7 +260,7 @@ class RunRecord:
         return self
 
     def delete(self, *, restorable: bool = False) -> None:
-        """Delete it with everything that belongs to it, after it has ended.
+        """Delete it with everything that belongs to it. It must not train.
 
         Args:
             restorable: it can be restored for an hour, on the page or by `POST /runs/{id}/restore`.

@@ -352,7 +352,7 @@ class Runs(Sequence[Run]):
         return self._do("archive" if archived else "unarchive")
 
     def delete(self, *, restorable: bool = False) -> None:
-        """Delete all runs, which must have ended, with everything that belongs to them.
+        """Delete all runs, which must not train, with everything that belongs to them.
 
         Args:
             restorable: they can be restored for an hour, on the page *Runs*.

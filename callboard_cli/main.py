@@ -11,6 +11,7 @@ from backend.platform.settings import Settings
 from backend.specs.problems import message_of
 from callboard_cli import (
     CommandGroup,
+    agents,
     backup,
     database,
     doctor,
@@ -55,6 +56,7 @@ app.command("figure")(figure.figure)
 app.command("hosts")(hosts.hosts)
 app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")
+app.add_typer(agents.app, name="agents")
 app.add_typer(experiments.app, name="experiments")
 app.add_typer(sweeps.app, name="sweeps")
 app.add_typer(studies.app, name="studies")

@@ -105,7 +105,7 @@ class Installation:
 @contextmanager
 def installation(home: Path, *, python: str = sys.executable, **settings: object) -> Iterator[Installation]:
     """Run an installation, with the interpreter of any environment, and stop it afterwards."""
-    running = Installation(home, python=python, **settings)
+    running = Installation(home, prefix=(), python=python, **settings)
     try:
         yield running
     finally:

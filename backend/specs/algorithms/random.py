@@ -1,8 +1,7 @@
 """A random agent: uniformly random actions, the reference of learned scores (Mnih et al. 2015)."""
 
 from backend.specs.algorithms.base import OPERATION_SOURCES, Algorithm, AlgorithmConfig, Preset
-from backend.specs.algorithms.common import PAPER_FRAMES
-from backend.specs.algorithms.memory import MIB, RunFacts
+from backend.specs.algorithms.memory import ENV_FORK_SERVER_BYTES, MIB, RunFacts
 from backend.specs.constants import MNIH_2015, Source
 
 FRAMES_AT_10_HZ = 6
@@ -20,8 +19,8 @@ class RandomConfig(AlgorithmConfig):
         return 1
 
     def training_bytes(self, run: RunFacts) -> int:
-        """Memory of the environment: nothing is learned."""
-        return run.emulator_bytes + MIB
+        """Memory of the environment, and of the server that the evaluation's processes are forked from."""
+        return run.fork_server_bytes(ENV_FORK_SERVER_BYTES) + run.emulator_bytes + 8 * MIB
 
 
 RANDOM = Algorithm(
@@ -46,7 +45,7 @@ RANDOM = Algorithm(
             "published scores (Mnih et al. 2015). One decision, then the evaluation.",
             observation="pixels",
             families=("atari",),
-            environment_config=PAPER_FRAMES | {"frame_skip": FRAMES_AT_10_HZ},
+            environment_config={"frame_skip": FRAMES_AT_10_HZ},
             stop=_EVALUATED_ONLY,
         ),
         Preset(

@@ -106,9 +106,9 @@ def test_table_of_the_random_agent_follows_from_its_runs() -> None:
         for rate, at in (("10-hz", 1), ("each-decision", 3)):
             of = [run for run in runs if (run["environment"], run["rate"]) == (environment, rate)]
             means = [float(run["mean_return"]) for run in of]
-            each = ", ".join(f"{mean:.2f}" for mean in means)
+            listed = ", ".join(f"{mean:.2f}" for mean in means)
             farthest = max(float(run["distance"]) for run in of)
-            wanted = [f"{np.mean(means):.2f} ({each})".replace("-", "−"), f"{farthest:.2f}"]
+            wanted = [f"{np.mean(means):.2f} ({listed})".replace("-", "−"), f"{farthest:.2f}"]
             assert cells[at : at + 2] == wanted
             assert {float(run["published"]) for run in of} == {float(cells[0].replace("−", "-"))}
             assert [run["seed"] for run in of] == ["0", "1", "2"]

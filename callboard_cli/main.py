@@ -19,6 +19,7 @@ from callboard_cli import (
     fail,
     figure,
     imports,
+    mcp,
     runs,
     serve,
     start_sets,
@@ -51,6 +52,7 @@ app.command("restore")(backup.restore)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("sync")(sync.sync)
+app.command("mcp")(mcp.mcp)
 app.command("figure")(figure.figure)
 app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")

@@ -1,4 +1,4 @@
-"""The commands of the client alone: `sync`, `runs` and `import`, with some options of the server's own."""
+"""The commands of the client alone: `sync`, `runs`, `import` and `mcp`, with some of the server's options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from callboard.errors import CallboardError, Rejected
 from callboard.rows import is_seed, seed_of
 from callboard.syncing import Refused, discard, refused, sync
 
-COMMANDS = ("sync", "runs", "import")
+COMMANDS = ("sync", "runs", "import", "mcp")
 """What the client does without a server's installation."""
 
 _BAD_INPUT = 2
@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     _add_sync(commands.add_parser("sync", help="send data that scripts have logged but not sent"))
     _add_runs(commands.add_parser("runs", help="list, show and stop runs of the server"))
     _add_import(commands.add_parser("import", help="record logs of other tools as runs"))
+    _add_mcp(commands.add_parser("mcp", help="let assistants read runs, by the Model Context Protocol"))
     return root
 
 
@@ -54,6 +55,24 @@ def _sync(given: argparse.Namespace) -> int:
     if given.discard is not None:
         return ask_and_discard(given.folder, given.discard)
     return sync_and_report(given.folder, given.url, given.run)
+
+
+def _add_mcp(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--allow-write", action="store_true", help="also let them start and stop runs, and add notes"
+    )
+    command.set_defaults(function=lambda given: serve_mcp(allow_write=given.allow_write))
+
+
+def serve_mcp(*, allow_write: bool) -> int:
+    """Serve assistants over standard input and output; return the exit status."""
+    try:
+        from callboard.mcp.server import serve
+    except ImportError as error:
+        sys.stderr.write(f"callboard: {error}: pip install 'callboard[mcp]', or 'callboard-client[mcp]'\n")
+        return 1
+    serve(allow_write=allow_write)
+    return 0
 
 
 def _add_runs(command: argparse.ArgumentParser) -> None:

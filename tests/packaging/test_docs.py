@@ -29,6 +29,7 @@ from backend.external.schemas import (
     ProvenanceBatch,
     VideoUpload,
 )
+from backend.runs.evaluations.schemas import RandomEvaluationRequest
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.grid import requested_specs
 from backend.runs.runs.schemas import RunFields
@@ -153,6 +154,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "sweeps": SweepSpec,
     "retention/installation": InstallationPolicy,
     "users/01ARZ3NDEKTSV4RRFFQ69G5FAV": UserChanges,
+    "evaluations/random": RandomEvaluationRequest,
 }
 """Path below `/api/v1` -> the model of the request body."""
 

@@ -43,6 +43,7 @@ def test_eight_configs_are_identified_compared_and_given_more_seeds(
     n_seeds = [2, 2, 2, 2, 3, 3, 3, 3]
     ids = [_train(engine, rate, seed) for rate, n in zip(RATES, n_seeds, strict=True) for seed in range(n)]
     page.goto(f"/compare?runs={','.join(ids)}&group=seed")
+    page.wait_for_url(re.compile(r"/\?runs=.*list=beside"))
     rows = page.get_by_role("grid", name="Compared configs").locator("[data-row]")
     names = [f"lr {rate:.3g}" for rate in reversed(RATES)]
     ends = page.locator("[class*=endName]")
@@ -66,6 +67,7 @@ def test_eight_configs_are_identified_compared_and_given_more_seeds(
     page.keyboard.press("x")
     expect(ends).to_have_count(7)
     page.wait_for_url(re.compile("hidden=[0-9a-f]{16}"))
+    expect(page.get_by_role("radiogroup", name="Layout").get_by_role("radio", name="Both")).to_be_checked()
     page.keyboard.press("[")
     expect(rows).to_have_count(0)
     page.reload()

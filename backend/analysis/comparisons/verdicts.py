@@ -18,7 +18,7 @@ from backend.db.engine import UnitOfWork
 from backend.platform.errors import Conflict
 from backend.runs.runs import external
 from backend.runs.runs import service as runs
-from backend.runs.runs.groups import Brief, group_key, keys_of
+from backend.runs.runs.groups import Brief, GroupedRun, group_key, keys_of
 from backend.runs.runs.repository import specs_of
 from backend.specs.names import ending_in
 from backend.specs.run import RunSpec
@@ -113,7 +113,8 @@ def _missing(
     group: GroupStatistics, members: Sequence[Run], others: Sequence[Brief], seeds: int
 ) -> MissingSeeds:
     counted = {run.run for run in group.runs if run.counted and run.score is not None}
-    queued = [run.id for run in (*members, *others) if run.state not in ENDED and run.id not in counted]
+    every: list[GroupedRun] = [*members, *others]
+    queued = [run.id for run in every if run.state not in ENDED and run.id not in counted]
     return MissingSeeds(
         group=group.id,
         n=max(0, seeds - group.n - len(queued)),

@@ -1,7 +1,7 @@
 import { Button, Popover } from '@mantine/core';
-import { useWindowEvent } from '@mantine/hooks';
+import { useMediaQuery, useWindowEvent } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { type ReactNode, useMemo, useRef } from 'react';
+import { type ReactNode, useMemo, useRef, useState } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
 import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/lib/runBounds';
@@ -31,7 +31,7 @@ import { defined } from '@/lib/search';
 import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
 import { NothingCompared } from '@/features/compare/NothingCompared';
-import { hiddenOf, rowsOfGroups, rowsOfRuns } from '@/features/compare/rows';
+import { hiddenOf, type Row, rowsOfGroups, rowsOfRuns } from '@/features/compare/rows';
 import { RunFinder } from '@/features/compare/RunFinder';
 import { ScoreScatter } from '@/features/compare/ScoreScatter';
 import { SeriesList } from '@/features/compare/SeriesList';
@@ -83,6 +83,18 @@ function useCompared(search: Search) {
   const missing = useSettled(notFound, loaded);
   const existing = useMemo(() => ids.filter((id) => !missing.includes(id)), [ids, missing]);
   return { matching, wanted, ids, existing, runs, missing, error, refetch };
+}
+
+type Hidden = ReadonlySet<string>;
+
+/** What is not drawn. Which rows are the best is decided once for the same runs: lines do not come and go as they train. */
+function useHidden(rows: readonly Row[] | undefined, hidden: string | undefined, key: string): Hidden {
+  const [first, setFirst] = useState<{ key: string; hidden: Hidden }>();
+  const now = useMemo(() => hiddenOf(rows ?? [], hidden), [rows, hidden]);
+  if (hidden !== undefined) return now;
+  if (first?.key === key) return first.hidden;
+  if (rows !== undefined && rows.length > 0) setFirst({ key, hidden: now });
+  return now;
 }
 
 /** Fields where keys are typed. */
@@ -141,7 +153,7 @@ export function CompareView({ search, onSearch, head }: Props) {
     () => (grouped ? all.data && rowsOfGroups(all.data, all.data, runs) : rowsOfRuns(runs, names)),
     [grouped, all.data, runs, names],
   );
-  const hidden = useMemo(() => hiddenOf(ranked ?? [], search.hidden), [ranked, search.hidden]);
+  const hidden = useHidden(ranked, search.hidden, `${grouped} ${existing.join(' ')}`);
   /** Configs of which anything is drawn: they are compared with all their runs here, not with those of drawn lines. */
   const compared = useMemo(() => {
     const isDrawn = ({ id }: Run): boolean => !hidden.has(grouped ? (groupOf.get(id) ?? '') : id);
@@ -197,6 +209,10 @@ export function CompareView({ search, onSearch, head }: Props) {
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
   const isListed = search.list !== 'hidden';
+  const isKnown = rows.length > 0 && (comparison !== undefined || all.error !== null);
+  // The list stands above the charts, which must not move when it loads.
+  const isNarrow = useMediaQuery('(max-width: 1000px)', false, { getInitialValueInEffect: false });
+  const hasPanels = existing.length > 0 && (isKnown || !isNarrow || !isListed);
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     onSearch(defined({ ...search, ...to }), replace);
@@ -223,6 +239,9 @@ export function CompareView({ search, onSearch, head }: Props) {
     toggleList();
   });
 
+  const verdict = comparison && (
+    <VerdictPanel comparison={comparison} nHidden={groups.length - comparison.groups.length} />
+  );
   const find = <RunFinder compared={wanted} onAdd={add} finder={finder} />;
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
@@ -266,6 +285,7 @@ export function CompareView({ search, onSearch, head }: Props) {
               <aside className={classes.aside} aria-label="Compared">
                 <SeriesList
                   rows={rows}
+                  isLoading={rows.length === 0 && existing.length > 0 && all.error === null}
                   grouped={grouped}
                   onGrouped={(to) => change({ group: to ? 'seed' : undefined, hidden: undefined })}
                   sort={search.sort ?? '-score'}
@@ -300,16 +320,12 @@ export function CompareView({ search, onSearch, head }: Props) {
                     </Popover>
                   }
                 />
-                {runs.length > 0 && (
-                  <VerdictPanel
-                    comparison={comparison}
-                    nHidden={groups.length - (comparison?.groups.length ?? groups.length)}
-                  />
-                )}
+                {isKnown && verdict}
               </aside>
             )}
             <div className={classes.panels}>
-              {existing.length > 0 && (
+              {!hasPanels && existing.length > 0 && <Loading label="Loading the charts" lines={8} />}
+              {hasPanels && (
                 <CompareCharts
                   runs={existing}
                   scoredBy={scoredBy}
@@ -337,8 +353,8 @@ export function CompareView({ search, onSearch, head }: Props) {
                   hidden={notDrawn}
                 />
               )}
-              {!isListed && runs.length > 0 && <VerdictPanel comparison={comparison} nHidden={0} />}
-              {runs.length > 0 && (
+              {!isListed && runs.length > 0 && <div className={classes.reserved}>{verdict}</div>}
+              {hasPanels && runs.length > 0 && (
                 <Statistics
                   runs={compared}
                   request={request}

@@ -15,6 +15,7 @@ import { useLineStyles } from '@/components/chart/lineStyles';
 import { searchOfStyle, type Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
 import { Interval } from '@/components/Estimate';
+import { Loading } from '@/components/feedback';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Name, Score } from '@/components/text';
 import { plural } from '@/lib/format';
@@ -25,6 +26,8 @@ import classes from './compare.module.css';
 
 type Props = {
   rows: readonly Row[];
+  /** Whether the rows are not known yet. */
+  isLoading: boolean;
   /** Whether the rows are configs over seeds. */
   grouped: boolean;
   onGrouped: (grouped: boolean) => void;
@@ -50,7 +53,19 @@ type Props = {
 
 /** The compared runs, or their configs: what is drawn, and how they score. Arrows move, space draws or hides. */
 export function SeriesList(props: Props) {
-  const { rows, grouped, onGrouped, sort, onSort, hidden, onHidden, onAdd, missing, onRemoveMissing } = props;
+  const {
+    rows,
+    isLoading,
+    grouped,
+    onGrouped,
+    sort,
+    onSort,
+    hidden,
+    onHidden,
+    onAdd,
+    missing,
+    onRemoveMissing,
+  } = props;
   const [cursor, setCursor] = useState<string>();
   const lookOf = useLineStyles();
   const order = sorted(rows, sort);
@@ -151,8 +166,10 @@ export function SeriesList(props: Props) {
           ))}
         </ul>
       )}
-      {rows.length === 0 && missing.length === 0 && (
-        <p className={classes.none}>No runs yet: add one, or drop a link to one here.</p>
+      {isLoading && (
+        <div className={classes.loading}>
+          <Loading label="Loading the list" lines={6} />
+        </div>
       )}
       {rows.length > 1 && (
         <footer className={`row wrap muted ${classes.listFoot}`}>

@@ -16,35 +16,29 @@ import classes from './compare.module.css';
 type Verdict = Comparison['best'][number];
 
 type Props = {
-  comparison: Comparison | undefined;
+  comparison: Comparison;
   /** The number of configs that are not drawn, and so not tested. */
   nHidden: number;
 };
 
 /** Which config is best, whether that is decided, and what decides it. */
 export function VerdictPanel({ comparison, nHidden }: Props) {
-  const verdicts = comparison?.best ?? [];
+  const { best } = comparison;
   return (
     <section className={`panel ${classes.verdict}`} aria-label="Verdict" aria-live="polite">
-      {comparison && verdicts.length === 0 && (
-        <span className="muted">No verdict: no run has a score yet.</span>
-      )}
-      {!comparison && <span className="muted">Computing the verdict…</span>}
-      {comparison &&
-        verdicts.map((verdict) => (
-          <VerdictOf
-            key={`${verdict.environment} ${verdict.group}`}
-            comparison={comparison}
-            verdict={verdict}
-            isNamed={verdicts.length > 1}
-          />
-        ))}
-      {comparison && (
-        <div className="muted">
-          {nHidden > 0 && `${plural(nHidden, 'hidden config')} not tested. `}
-          <a href="#statistics">How this is tested</a>
-        </div>
-      )}
+      {best.length === 0 && <span className="muted">No verdict: no run has a score yet.</span>}
+      {best.map((verdict) => (
+        <VerdictOf
+          key={`${verdict.environment} ${verdict.group}`}
+          comparison={comparison}
+          verdict={verdict}
+          isNamed={best.length > 1}
+        />
+      ))}
+      <div className="muted">
+        {nHidden > 0 && `${plural(nHidden, 'hidden config')} not tested. `}
+        <a href="#statistics">How this is tested</a>
+      </div>
     </section>
   );
 }

@@ -88,12 +88,31 @@ function NavBar() {
       ))}
       <More path={path} pages={pages.filter(({ underMore }) => underMore)} />
       <span className="grow" />
-      <a href={HELP} className={`${classes.navItem} ${classes.help}`}>
-        <IconHelpCircle size={20} stroke={1.75} aria-hidden="true" />
-        Help
-      </a>
+      <Menu position="right-end" withinPortal>
+        <Menu.Target>
+          <button type="button" className={`${classes.navItem} ${classes.help}`}>
+            <IconHelpCircle size={20} stroke={1.75} aria-hidden="true" />
+            Help
+          </button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <HelpItems />
+        </Menu.Dropdown>
+      </Menu>
       <RailFoot />
     </nav>
+  );
+}
+
+function HelpItems() {
+  return (
+    <>
+      <Menu.Item component="a" href={HELP}>
+        Documentation
+      </Menu.Item>
+      <MenuLink to="/examples">Examples to start</MenuLink>
+      <MenuLink to="/settings/shortcuts">Keyboard shortcuts</MenuLink>
+    </>
   );
 }
 
@@ -117,9 +136,7 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
             {label}
           </MenuLink>
         ))}
-        <Menu.Item component="a" href={HELP}>
-          Help
-        </Menu.Item>
+        <HelpItems />
         <ProjectItems />
         <ThemeItem />
         <SignOutItem />

@@ -75,6 +75,8 @@ def test_site_has_all_that_it_refers_to() -> None:
     assert {name for name in named if name not in settings} == {"CALLBOARD_TEST_PATIENCE"}
     glossary = (SITE / "reference" / "glossary.html").read_text("utf-8")
     assert {id for id in ALGORITHMS if f'id="{id}"' not in glossary} == set()
+    assert "(guides/agents.html): A checkpoint resumes a run" in (SITE / "llms.txt").read_text("utf-8")
+    assert "`compare_runs(runs, filter, best_groups, score)`" in (SITE / "skill/SKILL.md").read_text("utf-8")
     assert "Racing-Slow-v0" in (SITE / "reference" / "environments.html").read_text("utf-8")
 
 

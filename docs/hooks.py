@@ -234,12 +234,24 @@ def python() -> str:
     for name in callboard.__all__:
         public = getattr(callboard, name)
         parts.append(f"## {name}\n\n{_documented(name, public)}")
-        for member, value in vars(public).items() if inspect.isclass(public) else ():
+        for member, value in _members(public).items():
             function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
             if not member.startswith("_") and inspect.isfunction(function):
                 label = member if isinstance(value, property) else f"{member}()"
                 parts.append(f"### {name}.{label}\n\n{_documented(member, function)}")
     return "\n".join(parts)
+
+
+def _members(public: Any) -> dict[str, Any]:
+    """The members of a class, with those of bases that are not public."""
+    if not inspect.isclass(public):
+        return {}
+    bases = [
+        base
+        for base in public.__mro__[:0:-1]
+        if base.__module__.startswith("callboard.") and base.__name__ not in callboard.__all__
+    ]
+    return {name: value for base in (*bases, public) for name, value in vars(base).items()}
 
 
 def _documented(name: str, member: Any) -> str:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callboard.client import Client, connect
+from callboard.comparing import Comparison, Estimate, Group, Verdict
 from callboard.errors import CallboardError, NotConfigured, Rejected, Unreachable
+from callboard.experiments import Study, Sweep
 from callboard.external import ExternalRun
 from callboard.following import Change, NewPoints, RecordedEpisode, StateChange
 from callboard.runs import Run, Runs
@@ -30,7 +32,10 @@ __all__ = [
     "CallboardError",
     "Change",
     "Client",
+    "Comparison",
+    "Estimate",
     "ExternalRun",
+    "Group",
     "NewPoints",
     "NotConfigured",
     "RecordReturns",
@@ -41,9 +46,12 @@ __all__ = [
     "Runs",
     "Series",
     "StateChange",
+    "Study",
     "SummaryWriter",
+    "Sweep",
     "Synced",
     "Unreachable",
+    "Verdict",
     "connect",
     "discard",
     "init",

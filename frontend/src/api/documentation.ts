@@ -13,7 +13,7 @@ export type Chapter = {
 type Entry = { location: string; title: string };
 
 const plain = (text: string): string =>
-  new DOMParser().parseFromString(text, 'text/html').body.textContent.trim();
+  /[&<]/.test(text) ? new DOMParser().parseFromString(text, 'text/html').body.textContent.trim() : text;
 
 /** The titles of the documentation, from the index of its own search; empty where it was not built. */
 export const documentationQuery = queryOptions({

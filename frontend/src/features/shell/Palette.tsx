@@ -7,6 +7,7 @@ import { meQuery } from '@/api/account';
 import { Keys } from '@/components/Keys';
 import { useRecent } from '@/lib/recent';
 import { pressKey } from '@/lib/shortcuts';
+import classes from './palette.module.css';
 import { type Item, storedOf, useGo, useItems } from './paletteItems';
 
 const [store, spotlight] = createSpotlight();
@@ -25,7 +26,9 @@ export function Palette({ opens }: { opens: number }) {
     <Spotlight.Root
       store={store}
       shortcut={null}
-      aria-label="Go to"
+      attributes={{ content: { 'aria-label': 'Go to' } }}
+      classNames={{ action: classes.action }}
+      overlayProps={{ backgroundOpacity: 0.35 }}
       yOffset="8vh"
       scrollable
       maxHeight="min(520px, 80dvh)"
@@ -91,7 +94,9 @@ function Choices({ onPress }: { onPress: (key: string) => void }) {
               return (
                 <Spotlight.Action
                   key={item.key}
-                  id={idOf(n)}
+                  ref={(element) => {
+                    if (element) element.id = idOf(n); // the component drops the property
+                  }}
                   role="option"
                   aria-selected={n === at}
                   data-selected={n === at || undefined}

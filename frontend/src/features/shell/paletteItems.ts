@@ -167,12 +167,12 @@ function useRunPlaces(text: string): Place[] {
   });
   const runs = text === '' || error ? NO_RUNS : (data?.pages[0]?.items ?? NO_RUNS);
   const names = useNames(runs);
-  return runs.map((run) => ({
-    label: names.of(run) || run.name,
-    description: [run.name, shortEnvironmentName(run.environment), run.state].join(' · '),
-    to: '/runs/$runId',
-    params: { runId: run.id },
-  }));
+  return runs.map((run) => {
+    const label = names.of(run) || run.name;
+    const others = [run.name, shortEnvironmentName(run.environment), run.state];
+    const description = others.filter((other) => other !== label).join(' · ');
+    return { label, description, to: '/runs/$runId', params: { runId: run.id } };
+  });
 }
 
 /** The titles of the documentation. */

@@ -132,7 +132,10 @@ def get_values_around(
 ) -> Any:
     """A metric around a step of training: from `agent_steps` - `within` to `agent_steps` + `within`."""
     span = {"x_from": max(0.0, agent_steps - within), "x_to": agent_steps + within}
-    return _curve(rest, run, metric, {"points": _bounded(points, MAX_POINTS)} | span)
+    curve = _curve(rest, run, metric, {"points": _bounded(points, MAX_POINTS)} | span)
+    # The server sends whole blocks of points, which reach beyond.
+    curve["rows"] = [row for row in curve["rows"] if span["x_from"] <= row[0] <= span["x_to"]]
+    return curve
 
 
 def what_changed(rest: Rest, run: str, from_agent_steps: float, to_agent_steps: float) -> Any:
@@ -376,7 +379,7 @@ def _is_external(run: Mapping[str, Any]) -> bool:
     return bool(run["origin"] == "external")
 
 
-def _curve(rest: Rest, run: str, metric: str, params: Mapping[str, Any]) -> Any:
+def _curve(rest: Rest, run: str, metric: str, params: Mapping[str, Any]) -> dict[str, Any]:
     query = {"run": run_id_of(run), "metric": metric, "scored": True} | dict(params)
     series = rest.request("GET", "series", params=query)["series"]
     if not series:

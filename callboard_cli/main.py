@@ -20,6 +20,7 @@ from callboard_cli import (
     figure,
     hosts,
     imports,
+    mcp,
     rest_tokens,
     runs,
     serve,
@@ -52,6 +53,7 @@ app.command("restore")(backup.restore)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("sync")(sync.sync)
+app.command("mcp")(mcp.mcp)
 app.command("figure")(figure.figure)
 app.command("hosts")(hosts.hosts)
 app.add_typer(database.app, name="db")

@@ -23,6 +23,8 @@ DESCRIBED = ("algorithm", "package", "environment", "config", "environment_confi
 """Fields of a run's specification that decide how its agent observes and acts."""
 DESCRIPTION = "callboard_agent"
 """Key of the network's file whose text is the description of the agent."""
+CARD = "callboard_card"
+"""Key of the network's file whose text is the card."""
 MAX_WEIGHTS_BYTES = 2 * 2**30
 """Maximum size of a network's file."""
 
@@ -70,10 +72,10 @@ class AgentCard(Frozen):
     checkpoint: str
     """Name of the checkpoint's file."""
     sha256: str
-    agent_steps: int
-    frames: int
-    wall_time_s: float
-    seed: int
+    agent_steps: int = Field(ge=0, le=10**15)
+    frames: int = Field(ge=0, le=10**15)
+    wall_time_s: float = Field(ge=0, le=10**10)
+    seed: int = Field(ge=0, le=2**63 - 1)
     device: str | None
     departures: list[str]
     """How its training departs from its specification."""

@@ -14,7 +14,7 @@ from callboard.rows import is_seed, seed_of
 from callboard.server_commands import add_hosts, add_runs, add_token, printable
 from callboard.syncing import Refused, discard, refused, sync
 
-COMMANDS = ("sync", "runs", "import", "hosts", "token")
+COMMANDS = ("sync", "runs", "import", "hosts", "token", "mcp")
 """What the client does without a server's installation."""
 
 _BAD_INPUT = 2
@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     _add_import(commands.add_parser("import", help="record logs of other tools as runs"))
     add_hosts(commands.add_parser("hosts", help="list the hosts that train"))
     add_token(commands.add_parser("token", help="list and revoke API tokens"))
+    _add_mcp(commands.add_parser("mcp", help="let assistants read runs, by the Model Context Protocol"))
     return root
 
 
@@ -54,6 +55,24 @@ def _sync(given: argparse.Namespace) -> int:
     if given.discard is not None:
         return ask_and_discard(given.folder, given.discard)
     return sync_and_report(given.folder, given.url, given.run)
+
+
+def _add_mcp(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--allow-write", action="store_true", help="also let them start and stop runs, and add notes"
+    )
+    command.set_defaults(function=lambda given: serve_mcp(allow_write=given.allow_write))
+
+
+def serve_mcp(*, allow_write: bool) -> int:
+    """Serve assistants over standard input and output; return the exit status."""
+    try:
+        from callboard.mcp.server import serve
+    except ImportError as error:
+        sys.stderr.write(f"callboard: {error}: pip install 'callboard[mcp]', or 'callboard-client[mcp]'\n")
+        return 1
+    serve(allow_write=allow_write)
+    return 0
 
 
 def _add_import(command: argparse.ArgumentParser) -> None:

@@ -191,8 +191,8 @@ def evaluate(
 
 
 class GreedyPolicy:
-    """Another policy's best action: the most probable one, that of the highest Q, or the mean of a
-    Gaussian."""
+    """Another policy's best action: the most probable one, that of the highest Q, or the mean of a Gaussian;
+    of several that are best the one that it has chosen."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -202,8 +202,10 @@ class GreedyPolicy:
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Best actions (N,) or (N, D), V or max Q (N,), and pi or Q (N, A) or mu (N, D)."""
         action_N, value_N, policy_NA = self._policy.act(observation_N, environment_N)
-        best_N = policy_NA.argmax(-1) if action_N.ndim == 1 else policy_NA
-        return best_N, value_N, policy_NA
+        if action_N.ndim > 1:
+            return policy_NA, value_N, policy_NA
+        is_best_N = policy_NA[np.arange(len(action_N)), action_N] == policy_NA.max(-1)
+        return np.where(is_best_N, action_N, policy_NA.argmax(-1)), value_N, policy_NA
 
     def forget(self, environment: int) -> None:
         """As the other policy."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from backend.specs.agents import (
+    CARD,
     DESCRIPTION,
     MAX_WEIGHTS_BYTES,
     WEIGHTS,
@@ -74,7 +75,7 @@ def export_agent(
     """
     network = load_network(spec, checkpoint)
     weights, video = out.with_name(WEIGHTS[file_format]), out.with_name("replay.mp4")
-    about = {DESCRIPTION: description_of(spec), "callboard_checkpoint": card.sha256}
+    about = {DESCRIPTION: description_of(spec), CARD: card.model_dump_json()}
     if file_format == "onnx":
         write_onnx(network, spec, weights, about)
     else:
@@ -188,6 +189,23 @@ def _check_arrays(
             f"{file}: is not the network of {spec.algorithm} on {spec.environment} with these settings: "
             f"{'; '.join(problems[:_NAMED])}{more}"
         )
+
+
+def read_card(path: Path) -> AgentCard:
+    """What the exporting server knew of the agent in a file that `read_safetensors` accepts.
+
+    Raises:
+        UnusableWeightsError: the file does not say.
+    """
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        text = (file.metadata() or {}).get(CARD, "")
+    try:
+        return AgentCard.model_validate_json(text)
+    except ValueError as error:
+        problem = " ".join(str(error).split())[:300]
+        raise UnusableWeightsError(f"{path.name}: {CARD}: {problem}") from None
 
 
 def write_onnx(network: nn.Module, spec: RunSpec, path: Path, about: Mapping[str, str]) -> None:

@@ -6,10 +6,11 @@ import { asProblem } from '@/api/problem';
 import { MenuLink } from '@/components/controls';
 import { showToast } from '@/components/toasts';
 import { served } from '@/lib/base';
+import { ShortcutsItem } from './KeyedDialogs';
 import classes from './shell.module.css';
 
 /** The other theme, and what switches to it. */
-function useTheme() {
+export function useTheme() {
   const { setColorScheme } = useMantineColorScheme();
   const other = useComputedColorScheme('light') === 'light' ? 'dark' : 'light';
   return { other, label: `Use the ${other} theme`, toggle: () => setColorScheme(other) } as const;
@@ -39,6 +40,7 @@ export function RailFoot() {
           <Menu.Label>{me ? `${me.name}, ${me.role}` : 'Signed in'}</Menu.Label>
           <MenuLink to="/settings">Settings</MenuLink>
           <MenuLink to="/settings/storage">Storage</MenuLink>
+          <ShortcutsItem />
           <SignOutItem />
         </Menu.Dropdown>
       </Menu>

@@ -65,7 +65,7 @@ def sb3(environment: str, agent_steps: int, seed: int) -> dict[str, float]:
     config = parse_run_spec(request(environment, agent_steps, seed)).config
     assert isinstance(config, PpoConfig)
 
-    class Shared(BaseFeaturesExtractor):
+    class Shared(BaseFeaturesExtractor):  # type: ignore[misc]
         """The layers that policy and value share, as Callboard's `mlp`."""
 
         def __init__(self, space: Any) -> None:

@@ -20,6 +20,13 @@ it('the router redirects /hosts to the machines', async () => {
   expect(router.state.location.href).toBe('/machines');
 });
 
+it('the router redirects comparisons to the workspace', async () => {
+  history.replaceState({}, '', '/compare?group=seed');
+  const router = createAppRouter(createQueryClient());
+  await router.load();
+  expect(router.state.location.href).toBe('/?group=seed&list=beside');
+});
+
 it.each(['storage', 'audit', 'tokens', 'users'])('the router redirects /%s to the settings', async (page) => {
   history.replaceState({}, '', `/${page}`);
   const router = createAppRouter(createQueryClient());

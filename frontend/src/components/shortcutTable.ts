@@ -26,6 +26,14 @@ export const SHORTCUTS: readonly Section[] = [
     ],
   },
   {
+    page: 'Charts beside the list',
+    at: /^\/$|^\/w\//,
+    shortcuts: [
+      { keys: ['Space'], action: 'Draw or hide; also X' },
+      { keys: ['['], press: '[', action: 'Hide or show the list' },
+    ],
+  },
+  {
     page: 'New run',
     shortcuts: [
       { keys: ['↑', '↓'], action: 'Choose environment, algorithm or preset' },

@@ -1,4 +1,4 @@
-import { Menu, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { Menu } from '@mantine/core';
 import { IconMoon, IconSun } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { logOut, meQuery } from '@/api/account';
@@ -7,14 +7,8 @@ import { MenuLink } from '@/components/controls';
 import { showToast } from '@/components/toasts';
 import { served } from '@/lib/base';
 import { ShortcutsItem } from './KeyedDialogs';
+import { useTheme } from './theme';
 import classes from './shell.module.css';
-
-/** The other theme, and what switches to it. */
-export function useTheme() {
-  const { setColorScheme } = useMantineColorScheme();
-  const other = useComputedColorScheme('light') === 'light' ? 'dark' : 'light';
-  return { other, label: `Use the ${other} theme`, toggle: () => setColorScheme(other) } as const;
-}
 
 /** The foot of the navigation: the theme and the account. On a phone they are under More. */
 export function RailFoot() {

@@ -10,6 +10,7 @@ import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
 import { Keys } from '@/components/Keys';
+import { workspaceSearch } from '@/components/run/search';
 import { served } from '@/lib/base';
 import { isDialogOpen } from '@/lib/hooks';
 import { useRecent } from '@/lib/recent';
@@ -27,8 +28,10 @@ const hasValues = ({ values }: RunField): boolean => values.length > 0;
 /** The search for runs, on every page; `/` focuses it. It completes fields and values of the query language. */
 export function SearchBox() {
   const navigate = useNavigate();
-  const isListed = useLocation({ select: ({ pathname }) => pathname === '/' });
+  const isWorkspace = useLocation({ select: ({ pathname }) => pathname === '/' });
   const address = useSearch({ strict: false });
+  // A query replaces runs that are named one by one.
+  const isListed = isWorkspace && address.runs === undefined;
   const saved = useSavedList();
   // Other pages have searches of their own.
   const q = isListed ? address.q : saved?.q;
@@ -70,7 +73,7 @@ export function SearchBox() {
     clearTimeout(timer.current);
     const query = text.trim() || undefined;
     setSubmitted(query);
-    const isOnList = location.pathname === served('/');
+    const isOnList = isListed && location.pathname === served('/');
     const list = savedList();
     if (list) {
       list.change(query);
@@ -78,7 +81,7 @@ export function SearchBox() {
     }
     void navigate({
       to: '/',
-      search: (before) => defined({ ...(isOnList ? before : {}), q: query }),
+      search: (before) => defined({ ...(isOnList ? workspaceSearch(before) : {}), q: query }),
       replace: isOnList,
     });
   };
@@ -86,7 +89,8 @@ export function SearchBox() {
   const searchSoon = (text: string): void => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      if ((savedList() || location.pathname === served('/')) && input.current?.value === text) search(text);
+      if ((savedList() || (location.pathname === served('/') && isListed)) && input.current?.value === text)
+        search(text);
     }, DEBOUNCE_MS);
   };
   const type = (text: string, at: number): void => {

@@ -10,7 +10,7 @@ import { usePlacedPages } from '@/components/placedPages';
 import { shortcutsAt } from '@/components/shortcutTable';
 import { served } from '@/lib/base';
 import { shortEnvironmentName } from '@/lib/environments';
-import { useTheme } from './RailFoot';
+import { useTheme } from './theme';
 
 /** Where the palette leads, as it is stored: an address of the pages, or of the documentation. */
 export type Place = { label: string; description?: string | undefined } & (

@@ -186,6 +186,9 @@ def test_requests_without_a_token_or_of_other_pages_are_refused(
             sender.headers.pop("origin", None)
             answered = sender.post("/mcp", json=ping, headers=accepted | headers)
             assert answered.status_code == status, answered.text
+            assert answered.headers["cache-control"] == "no-store"
+    with subtests.test("no streams"):
+        assert service.new_client().get("/mcp", headers=token).status_code == 405
 
 
 def test_long_answers_are_cut_with_a_sentence() -> None:

@@ -3,7 +3,7 @@ import { served } from '@/lib/base';
 import { keys } from './keys';
 
 /** A page of the documentation, or a section of it. */
-export type Chapter = {
+type Chapter = {
   title: string;
   /** The page's title; undefined for a page itself. */
   page: string | undefined;

@@ -74,6 +74,7 @@ export const keys = {
   alertRules: (run?: string) => ['alert_rule', null, { run }] as const,
   alertTargets: () => ['alert_target', null] as const,
 
+  documentation: () => [UNWATCHED, 'documentation'] as const,
   bulkPreview: (...request: Key) => [UNWATCHED, 'bulk-preview', ...request] as const,
   estimate: (fields: unknown) => [UNWATCHED, 'estimate', fields] as const,
   projects: () => [UNWATCHED, 'projects'] as const,

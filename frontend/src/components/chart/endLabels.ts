@@ -39,7 +39,7 @@ function widthOf(text: string): number {
 }
 
 /** The room that the names of a chart's lines need at the right of the plot. */
-export const roomFor = (traces: readonly Data[]): number =>
+const roomFor = (traces: readonly Data[]): number =>
   Math.ceil(
     Math.max(
       0,

@@ -1,4 +1,4 @@
-import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
+import { Combobox, TextInput, useCombobox } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -9,12 +9,14 @@ import { meQuery } from '@/api/account';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
+import { Keys } from '@/components/Keys';
 import { workspaceSearch } from '@/components/run/search';
 import { served } from '@/lib/base';
 import { isDialogOpen } from '@/lib/hooks';
-import { useRecentQueries } from '@/lib/recentQueries';
+import { useRecent } from '@/lib/recent';
 import { savedList, useSavedList } from '@/lib/savedList';
 import { STATES } from '@/lib/run';
+import { GLOBAL } from '@/lib/shortcuts';
 import { defined } from '@/lib/search';
 import { complete, isUnfinished, type Values } from './completion';
 import classes from './shell.module.css';
@@ -38,7 +40,7 @@ export function SearchBox() {
   const [previous, setPrevious] = useState(q);
   const [caret, setCaret] = useState(0);
   const [focused, setFocused] = useState(false);
-  const [recent, addRecent] = useRecentQueries(useQuery(meQuery).data?.id);
+  const [recent, addRecent] = useRecent('queries', useQuery(meQuery).data?.id);
   const fields = useQuery({ ...runFieldsQuery, enabled: focused }).data ?? [];
   const extra = fields.filter(({ origin }) => origin !== 'run');
   const values = {
@@ -59,7 +61,7 @@ export function SearchBox() {
   }
   useHotkeys([
     [
-      '/',
+      GLOBAL.search.press,
       () => {
         if (!isDialogOpen()) input.current?.focus();
       },
@@ -147,7 +149,7 @@ export function SearchBox() {
             type="search"
             aria-label="Search runs"
             placeholder="Search runs…"
-            rightSection={typed === '' && !focused ? <Kbd size="xs">/</Kbd> : undefined}
+            rightSection={typed === '' && !focused ? <Keys keys={GLOBAL.search.keys} /> : undefined}
             rightSectionPointerEvents="none"
             autoComplete="off"
             spellCheck={false}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # mcp 2.3.0 (the SDK's MCPServer): a tool whose arguments all have defaults runs when a client misspells one of
-# them. The unknown argument is left out without an error or a log line, so the tool does its default instead: here
+# them. The unknown argument is left out without an error, so the tool does its default instead: here
 # it deletes everything instead of one name. The tool's input schema, which the client gets, does not say
 # `additionalProperties: false`, so a client that validates cannot notice either. A wrong type is refused.
 #

@@ -70,6 +70,7 @@ _FIRST = (
     "evaluations",
     "external",
     "videos",
+    "media",
     "hosts",
     "catalogue",
     "live",

@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "2a0496df376d"
+revision = "475f193f39d9"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -17,6 +17,7 @@ from callboard.client import Client, connect
 from callboard.errors import CallboardError, NotConfigured, Rejected, Unreachable
 from callboard.external import ExternalRun
 from callboard.following import Change, NewPoints, RecordedEpisode, StateChange
+from callboard.media import Histogram, Image, Table
 from callboard.runs import Run, Runs
 from callboard.series import Series
 from callboard.starting import init
@@ -31,6 +32,8 @@ __all__ = [
     "Change",
     "Client",
     "ExternalRun",
+    "Histogram",
+    "Image",
     "NewPoints",
     "NotConfigured",
     "RecordReturns",
@@ -43,6 +46,7 @@ __all__ = [
     "StateChange",
     "SummaryWriter",
     "Synced",
+    "Table",
     "Unreachable",
     "connect",
     "discard",

@@ -7,7 +7,7 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, CleanUp, Episode, Job, RemovedFile, Run, Video
+from backend.db import Checkpoint, CleanUp, Episode, Job, Media, RemovedFile, Run, Video
 from backend.db.job import OF_EPISODES, THUMBNAIL, VIDEO_THUMBNAIL
 from backend.db.run import WITH_DELETED
 from backend.platform.artifacts import ArtifactKind, thumbnail_file
@@ -86,6 +86,12 @@ def has_video(session: Session, run_id: str, file: str) -> bool:
     has_file = (Episode.thumbnail_bytes if is_thumbnail else Episode.video).is_not(None)
     rendered = select(Episode.id).where(Episode.id == target_id, has_file, Episode.removed.is_(False))
     return any(session.scalar(rows.limit(1)) is not None for rows in (sent, rendering, rendered))
+
+
+def has_media(session: Session, run_id: str, file: str) -> bool:
+    """Whether a run has an image or a table in this file."""
+    rows = select(Media.id).where(Media.run_id == run_id, Media.file == file)
+    return session.scalar(rows.limit(1)) is not None
 
 
 def delete(session: Session, removed: RemovedFile) -> None:

@@ -1,18 +1,21 @@
 """Histograms: how the values of a metric are distributed over training, and at one moment of it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from backend.drawing.figure import Figure
+from backend.drawing.figure import Figure, FigureOptions
 from backend.drawing.palette import Theme, colours
-from backend.drawing.theme import faint, layout, plain_text, tick_text
+from backend.drawing.theme import faint, layout, muted, plain_text, tick_text
 from backend.statistics.columns import Array
 from backend.statistics.histograms import Histogram, quantiles
 
 MAX_CLASSES = 18
 """Up to this many whole numbers are drawn as shares, as many as the actions of an Atari game."""
 
+_HEIGHT_PX, _BARS_HEIGHT_PX = 300, 240
+"""In a panel."""
 _BANDS = ((0.0, 1.0, "all"), (0.0668, 0.9332, "87 %"), (0.1587, 0.8413, "68 %"), (0.3085, 0.6915, "38 %"))
 """Shares below and above a band, and how many of the values it has: of a normal distribution its edges are
 0.5, 1 and 1.5 standard deviations from the mean, as in TensorBoard."""
@@ -25,8 +28,7 @@ def distribution_figure(
     *,
     axis: str,
     n_total: int,
-    theme: Theme = "light",
-    width_px: int | None = None,
+    options: FigureOptions,
 ) -> Figure:
     """The distribution at each of these steps: the median within nested bands, or shares of whole numbers.
 
@@ -36,11 +38,11 @@ def distribution_figure(
         histograms: one for each.
         axis: what the steps count, the label of the axis.
         n_total: how many histograms there are, of which these are drawn.
-        theme: light or dark.
-        width_px: width for which the title is wrapped.
+        options: how it is shown.
     """
     subtitle = "" if n_total == len(steps) else f"{len(steps):,} of {n_total:,} histograms"
-    figure = Figure(layout(metric, theme, width_px, subtitle), n_total=n_total, n_shown=len(steps))
+    theme = options.theme
+    figure = Figure(_layout(metric, subtitle, options, _HEIGHT_PX), n_total=n_total, n_shown=len(steps))
     x = np.array(steps, np.float64)
     classes = _classes(histograms)
     if classes is None:
@@ -61,8 +63,7 @@ def histogram_figure(
     histogram: Histogram,
     *,
     at: str,
-    theme: Theme = "light",
-    width_px: int | None = None,
+    options: FigureOptions,
 ) -> Figure:
     """One histogram as bars; bins of different widths have the areas that their counts demand.
 
@@ -70,10 +71,9 @@ def histogram_figure(
         metric: its name, the title.
         histogram: the histogram.
         at: when it was logged, the subtitle.
-        theme: light or dark.
-        width_px: width for which the title is wrapped.
+        options: how it is shown.
     """
-    figure = Figure(layout(metric, theme, width_px, at))
+    figure = Figure(_layout(metric, at, options, _BARS_HEIGHT_PX))
     widths = np.diff(histogram.edges)
     is_even = bool(np.allclose(widths, widths[0], rtol=1e-3, atol=0))
     heights = histogram.counts if is_even else histogram.counts / widths
@@ -90,7 +90,7 @@ def histogram_figure(
             "x": (histogram.edges[:-1] + histogram.edges[1:]) / 2,
             "y": heights,
             "width": widths * (0.8 if discrete else 1.0),
-            "marker": {"color": colours(theme)[0], "line": {"width": 0}},
+            "marker": {"color": colours(options.theme)[0], "line": {"width": 0}},
             "text": [
                 f"{label}: {tick_text(float(n))} ({n / total:.1%})"
                 for label, n in zip(labels, histogram.counts, strict=True)
@@ -109,6 +109,18 @@ def histogram_figure(
         "yaxis": {"title": {"text": "Values" if is_even else "Values per unit"}, "rangemode": "tozero"},
     }
     return figure
+
+
+def _layout(metric: str, about: str, options: FigureOptions, height_px: int) -> dict[str, Any]:
+    """In a panel, which has the metric as its heading, the title is what is said of the figure."""
+    if not options.in_panel:
+        return layout(metric, options.theme, options.width_px, about)
+    whole = layout(about, options.theme, options.width_px)
+    if about:
+        title = whole["title"] | {"font": {"size": 12, "color": muted(options.theme)}}
+        return whole | {"title": title, "height": height_px}
+    untitled = {name: value for name, value in whole.items() if name != "title"}
+    return untitled | {"margin": whole["margin"] | {"t": 8}, "height": height_px}
 
 
 def _classes(histograms: Sequence[Histogram]) -> Array | None:

@@ -130,7 +130,7 @@ def _jpeg(content: bytes) -> Shape | None:
 
 
 def _webp(content: bytes) -> Shape | None:
-    if content[:4] != b"RIFF" or content[8:12] != b"WEBP":
+    if content[:4] != b"RIFF" or content[8:12] != b"WEBP" or len(content) < 30:
         return None
     form = content[12:16]
     if form == b"VP8X":

@@ -47,4 +47,6 @@ def quantiles(histogram: Histogram, shares: Sequence[float]) -> Array:
     below = np.concatenate([[0.0], np.cumsum(counts)])
     # A share that lies in an empty stretch is at its beginning, as `interp` of increasing numbers needs.
     is_new = np.concatenate([[True], np.diff(below) > 0])
-    return np.interp(np.asarray(shares) * below[-1], below[is_new], histogram.edges[first : last + 1][is_new])
+    edges = histogram.edges[first : last + 1]
+    values: Array = np.interp(np.asarray(shares) * below[-1], below[is_new], edges[is_new])
+    return values

@@ -206,7 +206,7 @@ class ExternalRun:
         n_frames = None if frames is None else self._arguments.frames(frames)
         metrics, logged = [], []
         for name, value in pairs:
-            if isinstance(value, Media):
+            if issubclass(type(value), Media):  # what an object says of itself may raise
                 self._add_media(self._arguments.metric(name), value, steps)
                 yield 1
                 continue
@@ -230,8 +230,7 @@ class ExternalRun:
 
     def _add_media(self, metric: str, value: Any, steps: int) -> None:
         if not isinstance(value, Histogram):
-            kind = type(value).__name__.lower()
-            self._add_file("media", lambda: _named(value.sent(self._tally.change), metric), steps, kind)
+            self._add_file("media", lambda: _named(value.sent(self._tally.change), metric), steps, value.kind)
             return
         try:
             edges, counts = value.bins(self._tally.change)

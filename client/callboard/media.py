@@ -55,6 +55,22 @@ class Histogram:
         self._counts = counts
         self._edges = edges
 
+    @classmethod
+    def of_buckets(cls, low: float, high: float, limits: Any, counts: Any) -> Histogram:
+        """Of values from `low` to `high` as TensorBoard counts them: up to each limit."""
+        limits, counts = _floats(limits), _floats(counts)
+        if limits.size != counts.size or not counts.any():
+            return cls(counts=counts, edges=limits)
+        filled = np.flatnonzero(counts)
+        first, last = filled[0], filled[-1]
+        edges = np.concatenate([limits[first - 1 : first] if first else [low], limits[first : last + 1]])
+        # The outermost limits may be those of floats.
+        edges[0], edges[-1] = max(edges[0], min(low, edges[1])), min(edges[-1], max(high, edges[-2]))
+        if edges[0] == edges[-1]:
+            return cls(counts=[counts.sum()], edges=_around(float(edges[0]), float(edges[0])))
+        grows = np.concatenate([np.diff(edges) > 0, [True]])
+        return cls(counts=counts[first : last + 1][grows[:-1]], edges=edges[grows])
+
     def bins(self, on_change: OnChange = lambda what, details: None) -> tuple[list[float], list[float]]:
         """Edges and counts.
 
@@ -80,15 +96,22 @@ class Histogram:
         return _of_floats(finite.astype(np.float64))
 
 
+def _around(low: float, high: float) -> tuple[float, float] | None:
+    """Edges around values whose range floats cannot divide into bins; None for others."""
+    least = max(max(abs(low), abs(high)) * 1e-12, 1e-300) * MAX_BINS
+    if high - low >= least:
+        return None
+    middle, half = (low + high) / 2, max(least, 1e-12)
+    return middle - half, middle + half
+
+
 def _of_floats(values: Any) -> tuple[list[float], list[float]]:
     low, high = float(values.min()), float(values.max())
     # Of equal values, and of those whose range or bins no float can express.
     if not math.isfinite(high - low):
         raise ValueError("a histogram needs values whose range is finite")
-    least = max(abs(low), abs(high), 1e-300) * 1e-12 * MAX_BINS
-    if high - low < least:
-        middle, half = (low + high) / 2, max(least, 1e-12)
-        return [middle - half, middle + half], [float(values.size)]
+    if (bounds := _around(low, high)) is not None:
+        return [*bounds], [float(values.size)]
     counts, edges = np.histogram(values, MAX_BINS, (low, high))
     return [*map(float, edges)], [*map(float, counts)]
 
@@ -112,7 +135,9 @@ def _joined(edges: Any, counts: Any) -> tuple[list[float], list[float]]:
 class Image:
     """An image, shown at its step on the run's page."""
 
-    def __init__(self, data: Any, caption: str | None = None) -> None:
+    kind = "image"
+
+    def __init__(self, data: Any, caption: str | None = None, *, layout: str | None = None) -> None:
         """Nothing is read before it is logged.
 
         Args:
@@ -121,9 +146,12 @@ class Image:
                 by side. Or a PIL image, a Matplotlib figure, or the path of a PNG, JPEG or WebP file. At most
                 4,096 pixels a side and 2 MiB as a file: more pixels are left out.
             caption: a line below it.
+            layout: the order of the axes of pixels, such as `CHW`, or `NHWC` for several images side by side;
+                default: by their shape.
         """
         self.data = data
         self.caption = caption
+        self.layout = layout
 
     def sent(self, on_change: OnChange = lambda what, details: None) -> SentFile:
         """The file to send.
@@ -131,7 +159,7 @@ class Image:
         Raises:
             ValueError: it is no image.
         """
-        return _sent("image", self._content(on_change), self.caption)
+        return _sent(self.kind, self._content(on_change), self.caption)
 
     def _content(self, on_change: OnChange) -> bytes:
         data = self.data
@@ -140,7 +168,11 @@ class Image:
         content = _drawn(data)
         if content is not None and len(content) <= MAX_MEDIA_BYTES:
             return content
-        return _fitting(pixels_of(data), on_change)
+        return _fitting(pixels_of(self.pixels(), self.layout), on_change)
+
+    def pixels(self) -> Any:
+        """The pixels, if it is neither a path nor drawn by a library."""
+        return self.data
 
 
 def _drawn(data: Any) -> bytes | None:
@@ -251,6 +283,8 @@ def png_of(pixels_HWC: Any) -> bytes:
 class Table:
     """Rows of cells, shown at their step on the run's page."""
 
+    kind = "table"
+
     def __init__(self, columns: Any = None, rows: Any = None) -> None:
         """Cells are numbers, texts, booleans or None; others are shown as text.
 
@@ -293,7 +327,7 @@ class Table:
         if n_rows < len(self.rows) or len(columns) < len(self.columns):
             size = f"{len(self.rows):,} rows of {len(self.columns):,} columns"
             on_change("a table that is too large: it is cut", f"{size} to {n_rows:,} of {len(columns):,}")
-        return _sent("table", content, None)
+        return _sent(self.kind, content, None)
 
 
 Media = (Histogram, Image, Table)

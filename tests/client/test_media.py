@@ -183,3 +183,43 @@ def test_png_is_read_by_another_library() -> None:
     with av.open(io.BytesIO(png_of(pixels))) as container:
         [frame] = container.decode(video=0)
     assert np.array_equal(frame.to_ndarray(format="rgb24"), pixels)
+
+
+@pytest.mark.service
+def test_writer_logs_histograms_images_and_figures(target: Target) -> None:
+    torch, pyplot = pytest.importorskip("torch"), pytest.importorskip("matplotlib.pyplot")
+    with callboard.SummaryWriter("runs/CartPole-v1__mine__1__1700000000") as writer:
+        writer.add_histogram("weights", torch.linspace(0, 1, 1_000, requires_grad=True), 1)
+        writer.add_histogram_raw("raw", -1.0, 3.0, 6, 0, 0, [-2.0, 0.0, 2.0, 1.8e308], [0, 1, 3, 2], 1)
+        writer.add_image("state", torch.rand(3, 8, 6), 2)
+        writer.add_images("states", np.zeros((2, 8, 6, 3), np.uint8), 2, dataformats="NHWC")
+        writer.add_figure("figure", pyplot.figure(figsize=(1, 1)), 3)
+        assert not pyplot.get_fignums()
+    assert (writer.n_not_kept, writer.run.n_dropped) == ({}, 0)
+    assert kept(target, writer.run.id) == {
+        ("histogram", "raw"): [1],
+        ("histogram", "weights"): [1],
+        ("image", "figure"): [3],
+        ("image", "state"): [2],
+        ("image", "states"): [2],
+    }
+    query = {"run": writer.run.id, "metric": "raw"}
+    figure = target.client.get("/api/v1/figures/distribution", params=query).raise_for_status().json()
+    assert [figure["data"][0]["y"], figure["data"][1]["y"]] == [[-1.0], [3.0]]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "limits", "counts"),
+    [
+        (0.0, 0.0, [0.0, 1e-12], [5, 0]),
+        (1.0, 1.0, [1.0], [2]),
+        (-1.0, 1.0, [0.0, 1.0], [1, 1]),
+        (0.5, 0.7, [0.4, 0.6, 0.9], [0, 2, 3]),
+    ],
+)
+def test_buckets_of_tensorboard_are_bins(
+    low: float, high: float, limits: list[float], counts: list[float]
+) -> None:
+    edges, bins = Histogram.of_buckets(low, high, limits, counts).bins()
+    assert sum(bins) == sum(counts)
+    assert edges[0] <= low <= high <= edges[-1] or len(bins) == 1

@@ -36,8 +36,7 @@ def draw_distribution(session: Session, run_id: str, metric: str, options: Figur
         service.histograms_of(session, drawn),
         axis=X_AXES[run.step_unit].axis,
         n_total=len(places),
-        theme=options.theme,
-        width_px=options.width_px,
+        options=options,
     )
     figure.x = run.step_unit
     return figure
@@ -59,6 +58,5 @@ def draw_histogram(
         metric,
         histogram,
         at=f"at {place.agent_steps:,} {X_AXES[run.step_unit].unit}",
-        theme=options.theme,
-        width_px=options.width_px,
+        options=options,
     )

@@ -73,5 +73,5 @@ def bins_of(session: Session, ids: Sequence[str]) -> dict[str, bytes]:
     stored: dict[str, bytes] = {}
     for first in range(0, len(ids), _IDS_PER_STATEMENT):
         query = select(Media.id, Media.bins).where(Media.id.in_(ids[first : first + _IDS_PER_STATEMENT]))
-        stored |= dict(session.execute(query).all())
+        stored |= {media_id: bins or b"" for media_id, bins in session.execute(query)}
     return stored

@@ -20,6 +20,7 @@ from backend.db import (
     Evaluation,
     Job,
     LogLine,
+    Media,
     RemovedFile,
     RetentionSettings,
     Run,
@@ -256,6 +257,7 @@ _SIZES = {
         (Video, Video.video_bytes + Video.sent_bytes, Video.video.is_not(None) | Video.sent.is_not(None)),
         (Video, func.coalesce(Video.thumbnail_bytes, 0), Video.thumbnail_bytes.is_not(None)),
     ),
+    "media": _sizes((Media, Media.size_bytes.expression, Media.file.is_not(None))),
     "event_logs": _sizes((Attempt, _LOG_BYTES, _LOG_BYTES > 0)),
 }
 """By kind, the run and the size of each file."""

@@ -170,6 +170,7 @@ const RUN_TABS = [
   'curves',
   'episodes',
   'diagnostics',
+  'media',
   'evaluations',
   'checkpoints',
   'config',
@@ -226,6 +227,8 @@ export const runSearch = (search: Search) =>
     best: flag(search.best),
     /** Whether only settings that differ from their defaults are listed. */
     changed: flag(search.changed),
+    /** The agent step whose media are shown; by default the latest. */
+    step: typeof search.step === 'number' && search.step >= 0 ? Math.floor(search.step) : undefined,
     /** Style of the run's lines, as on the page that links here. */
     style: styles(search.style)?.split(',')[0],
   });

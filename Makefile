@@ -124,7 +124,7 @@ chaos: $(VENV)/.ready-dev ## by hand, minutes to hours: a hundred faults; option
 attacks: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, a quarter of an hour: overload of an installation; options in ARGS
 	$(BIN)/python -m tests.campaigns.attacks $(ARGS)
 
-soak: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, two and a half hours: slopes of memory and files of an installation in use; options in ARGS
+soak: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, an hour: slopes of memory and files of an installation in use; options in ARGS
 	$(BIN)/python -m tests.campaigns.soak $(ARGS)
 
 starts: $(VENV)/.ready-dev frontend/dist/index.html ## by hand, twenty minutes: what a worker and its engine server hold after 500 runs; options in ARGS

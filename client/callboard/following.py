@@ -222,8 +222,13 @@ def _signals(transport: Transport, run_id: str) -> Iterator[None]:
             elif field == "data":
                 data = value.strip()
             elif line == "":
-                concerns = name == "resync" or (name == "" and data and json.loads(data).get("run") == run_id)
+                concerns = name == "resync" or (name == "" and data and _concerns(json.loads(data), run_id))
                 if concerns or time.monotonic() > catch_up_at:
                     yield
                     catch_up_at = time.monotonic() + _CATCH_UP_S
                 name, data = "", ""
+
+
+def _concerns(change: dict[str, Any], run_id: str) -> bool:
+    """Whether something that has changed is the run, or belongs to it."""
+    return run_id in (change["id"], change["parents"].get("run"))

@@ -121,6 +121,7 @@ BODIES = {"broken": "{", "deep": "[" * 50 + "]" * 50, "of no object": "7"}
 """JSON that every route refuses."""
 
 
+@pytest.mark.long
 def test_who_may_not_send_a_request_is_told_before_its_body_is_read(sqlite_service: RunningService) -> None:
     body = {"name": "script", "role": "operator", "scope": "external_runs"}
     token = sqlite_service.client.post("/api/v1/tokens", json=body).json()["token"]

@@ -13,6 +13,7 @@ import pytest
 import callboard
 from backend.db.engine import writing
 from backend.pubsub.bus import Bus
+from callboard import following
 from tests.client.support import Answer, Proxy, Target
 from tests.support.rows import episode_row
 from tests.support.waiting import PATIENCE_S
@@ -248,7 +249,10 @@ def test_series_asks_for_its_metrics_and_sources_only(target: Target, proxy: Pro
     assert series.value.tolist() == [seed * at for seed in (1, 2) for at in range(120)]
 
 
-def test_stream_yields_every_point_once_and_ends_with_the_run(target: Target) -> None:
+def test_stream_yields_every_point_once_and_ends_with_the_run(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_CATCH_UP_S", math.inf)  # by events alone
     run = callboard.init(algorithm="a", environment="e")
     run.log({"loss/policy": 0.0, "loss/value": 9.0}, agent_steps=0)
     assert run.flush(PATIENCE_S)

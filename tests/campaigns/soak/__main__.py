@@ -1,11 +1,11 @@
 """`make soak`: hours of ordinary use of an installation of `callboard up`, with slopes of what it holds.
 
-    python -m tests.campaigns.soak [--minutes 150] [--csv samples.csv]
+    python -m tests.campaigns.soak [--minutes 60] [--users 10] [--runs 4] [--csv samples.csv]
 
-One run trains at a time; the next is queued when it ends, and the oldest are deleted. Meanwhile pages are
-polled as a browser does, streams of events stay open or reconnect, and runs are exported. Memory (USS), file
-descriptors and threads of each process and the size of the home are sampled. Prints, for each, its mean and
-its slope per hour with a 95 % interval: a regression on means of five minutes, without the first fifth.
+So many runs train at a time; the next is queued when one ends, and the oldest are deleted. Meanwhile each
+user has a stream of events, which stays open or reconnects, and polls pages; runs are exported. Memory (USS),
+file descriptors and threads of each process and the size of the home are sampled. Prints, for each, its mean
+and its slope per hour with a 95 % interval: a regression on means of five minutes, without the first third.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -31,8 +32,8 @@ from tests.support.pages import session_headers
 MIB = 2**20
 SAMPLE_S = 30.0
 BLOCK_S = 300.0
-WARM_UP_SHARE = 0.2
-STREAMS = 5
+WARM_UP_SHARE = 1 / 3
+POLL_S = 5.0
 RECONNECT_S = 60.0
 KEPT_RUNS = 10
 RUNNING = {"queued", "starting", "running", "stopping"}
@@ -51,8 +52,9 @@ ALGORITHMS = (
 class Soak:
     """An installation in use, until `done` is set."""
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, n_runs: int) -> None:
         self.installation = installation
+        self.n_runs = n_runs
         self.client = installation.log_in()
         self.answers: Counter[str] = Counter()
         self.done = Event()
@@ -75,8 +77,8 @@ class Soak:
                         break
 
     def poll(self) -> None:
-        """Ask for what the pages show, every second."""
-        while not self.done.wait(1.0):
+        """Ask for what the pages show."""
+        while not self.done.wait(POLL_S):
             runs = self._get("/api/v1/runs?limit=20").get("items", [])
             for run in runs[:2]:
                 self._get(f"/api/v1/runs/{run['id']}")
@@ -86,14 +88,15 @@ class Soak:
             self._get("/api/v1/hosts")
 
     def train(self) -> None:
-        """Keep one run training, delete the oldest, export the newest that has ended."""
-        while not self.done.wait(5.0):
+        """Keep runs training, delete the oldest, export the newest that has ended."""
+        while not self.done.wait(1.0):
             runs = self._get("/api/v1/runs?limit=100").get("items", [])
-            if any(run["state"] in RUNNING for run in runs):
+            if sum(run["state"] in RUNNING for run in runs) >= self.n_runs:
                 continue
-            if runs:
-                self._get(f"/api/v1/runs/{runs[0]['id']}/export?format=csv", parse=False)
-            for run in runs[KEPT_RUNS:]:
+            ended = [run for run in runs if run["state"] not in RUNNING]
+            if ended:
+                self._get(f"/api/v1/runs/{ended[0]['id']}/export?format=csv", parse=False)
+            for run in ended[KEPT_RUNS:]:
                 self._send("DELETE", f"/api/v1/runs/{run['id']}")
             algorithm, config = ALGORITHMS[self.n_started % len(ALGORITHMS)]
             body = RUN | {"algorithm": algorithm, "config": config, "seed": self.n_started}
@@ -147,19 +150,22 @@ def slope(at_s: Sequence[float], values: Sequence[float]) -> tuple[float, float,
 def main() -> int:
     """Run it. Return 1 if a process was restarted, or a request had no answer or a 5xx."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=150.0)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--users", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=4, help="runs that train at a time")
     parser.add_argument("--csv", type=Path, help="file for the samples")
     args = parser.parse_args()
     samples: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="cb-") as folder:
         environments = custom_environment.write(Path(folder), custom_environment.PACED)
         installation = Installation(
-            Path(folder) / "home", environments_file=environments, slots=1, engine_niceness=10
+            Path(folder) / "home", environments_file=environments, slots=args.runs, engine_niceness=10
         )
         try:
-            soak = Soak(installation)
-            work: list[Callable[[], None]] = [soak.poll, soak.train]
-            work += [lambda n=n: soak.streams(reconnect=n % 2 == 1) for n in range(STREAMS)]  # type: ignore[misc]
+            soak = Soak(installation, args.runs)
+            work: list[Callable[[], None]] = [soak.train]
+            for n in range(args.users):
+                work += [soak.poll, partial(soak.streams, reconnect=n % 2 == 1)]
             threads = [Thread(target=target, daemon=True) for target in work]
             processes = installation.children()
             for thread in threads:

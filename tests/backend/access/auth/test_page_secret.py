@@ -50,6 +50,7 @@ def _status(client: httpx.Client, method: str, path: str, **request: object) -> 
         return answer.status_code
 
 
+@pytest.mark.long
 def test_every_route_refuses_the_cookie_alone(sqlite_service: RunningService, thief: httpx.Client) -> None:
     owner = sqlite_service.client
     ticket = {"ticket": owner.get(ME).json()["ticket"]}

@@ -17,8 +17,10 @@ quick test test-long check coverage mutants: export TZ := UTC
 unexport PYTHONDONTWRITEBYTECODE
 
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig*.json 2>/dev/null)
-API := $(addprefix frontend/src/api/,games.json generated.ts schemas.json)
-API_SOURCES := frontend/scripts/api.mjs $(shell find backend -name '*.py' -o -name '*.csv')
+API := $(addprefix frontend/src/,api/generated.ts lib/games.json lib/schemas.json routeTree.gen.ts)
+# Of the routes, which files there are.
+API_SOURCES := frontend/scripts/api.mjs frontend/tsr.config.json $(shell find backend -name '*.py' -o -name '*.csv') \
+	$(shell find frontend/src/routes -type d)
 DOC_SOURCES := mkdocs.yml $(wildcard *.md) frontend/src/lib/glossary.json \
 	$(shell find docs -type f -not -name '*.pyc') $(shell find backend callboard_cli client/callboard workers/engine -name '*.py')
 
@@ -108,7 +110,7 @@ frontend/node_modules/.quick: $(API) $(WEB_SOURCES)
 	@touch $@
 
 .PHONY: api
-api: $(API) ## what the pages know of the REST API, in frontend/src/api; every target that needs it brings it up to date
+api: $(API) ## what the pages know of the REST API, and the tree of their routes; every target that needs them brings them up to date
 
 .PHONY: benchmarks coverage chaos attacks soak stability above-random interval-coverage racing-errors killed-sweeps libraries papers mutants looks play-pacing play-sessions play-moments
 

@@ -23,6 +23,7 @@ from backend.access.auth.state import AuthState
 from backend.db.engine import make_engine
 from backend.http import docs, errors, frontend, openapi
 from backend.http.access import Guards
+from backend.http.assistants import AssistantMiddleware
 from backend.http.base_path import BasePathMiddleware
 from backend.http.bodies import RequestMiddleware
 from backend.http.conditional import ConditionalMiddleware
@@ -159,6 +160,12 @@ def create_app(settings: Settings) -> FastAPI:
         allowed_hosts=_hosts(settings),
         cors_origins=settings.cors_origins,
         counters=counters,
+    )
+    app.add_middleware(
+        AssistantMiddleware,
+        allow_write=settings.mcp_allow_write,
+        cors_origins=settings.cors_origins,
+        version=__version__,
     )
     if settings.prefix:
         app.add_middleware(BasePathMiddleware, prefix=settings.prefix)

@@ -125,7 +125,7 @@ def _paac(cores: int, network: str = "nips", n_e: int = 32) -> dict[str, Any]:
 def _methods(cores: int) -> list[Row]:
     rows = []
     for network in ("nips", "nature"):
-        for algorithm in ALGORITHMS.values():
+        for algorithm in (known for known in ALGORITHMS.values() if known.learns):
             how, arguments = _for_cores(algorithm, cores)
             title = f"{algorithm.title} {network}, {how}"
             rows.append(_method(f"{_row_id(algorithm)}-{network}", title, **arguments | {"network": network}))

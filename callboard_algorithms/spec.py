@@ -10,6 +10,7 @@ from backend.specs.algorithms.paac import PAAC, PaacConfig
 from backend.specs.algorithms.ppo import PPO, PpoConfig
 from backend.specs.algorithms.synchronous import SYNCHRONOUS_SOURCES, RmsPropConfig, SynchronousConfig
 from backend.specs.constants import Source, Sources, ours
+from backend.specs.environments.custom import CustomEnvironmentEntry
 from backend.specs.fields import setting
 from backend.specs.metrics import Metric, Panel
 
@@ -21,6 +22,7 @@ __all__ = [
     "SYNCHRONOUS_SOURCES",
     "Algorithm",
     "AlgorithmConfig",
+    "CustomEnvironmentEntry",
     "DqnConfig",
     "Metric",
     "PaacConfig",

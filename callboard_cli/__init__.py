@@ -45,6 +45,13 @@ def score_text(score: float | None) -> str:
     return score_text(score)
 
 
+def log_text(line: dict[str, Any]) -> str:
+    """A line of a run's log, as the client shows it."""
+    from callboard.display import log_text
+
+    return log_text(line)
+
+
 def estimate_text(estimate: dict[str, Any] | None) -> str:
     """An estimate of the REST API with its interval, if it has one."""
     if estimate is None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from backend.coordination.context import Context
     from backend.db import Run
     from backend.specs.events import EndedEvent
+    from backend.specs.run import RunSpec
 
 LEASE_S = 3600.0
 """Longer than an import takes; after it, a worker would claim the run."""
@@ -35,6 +36,15 @@ def import_run(
     """Record a run directory as a run of this machine's server, and print its id."""
     spec = load_spec(run_directory)
     command.with_resource(occupying(run_directory))
+    typer.echo(record(run_directory, spec))
+
+
+def record(run_directory: Path, spec: "RunSpec") -> str:
+    """Record a run directory, which no other process changes, as a run; return its id.
+
+    Raises:
+        typer.Exit: it has no attempt, or cannot be recorded.
+    """
     numbers = [int(p.name) for p in (run_directory / "attempts").glob("*") if p.name.isdigit()]
     if not numbers:
         raise fail(f"run_directory: {run_directory} contains no attempt")
@@ -70,7 +80,7 @@ def import_run(
             if isinstance(error, OSError):
                 raise fail(f"run_directory: {run_directory} cannot be recorded: {error}", 1) from None
             raise
-    typer.echo(run.id)
+    return run.id
 
 
 def _give_up(context: "Context", run_id: str) -> None:

@@ -11,13 +11,17 @@ from backend.platform.settings import Settings
 from backend.specs.problems import message_of
 from callboard_cli import (
     CommandGroup,
+    agents,
     backup,
     database,
     doctor,
     experiments,
     fail,
     figure,
+    hosts,
     imports,
+    mcp,
+    rest_tokens,
     runs,
     serve,
     start_sets,
@@ -35,7 +39,6 @@ app = typer.Typer(
     name="callboard",
     help="Launch, watch, compare and replay parallel deep reinforcement learning.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -50,15 +53,20 @@ app.command("restore")(backup.restore)
 app.command("train")(train.train)
 app.command("evaluate")(train.evaluate)
 app.command("sync")(sync.sync)
+app.command("mcp")(mcp.mcp)
 app.command("figure")(figure.figure)
+app.command("hosts")(hosts.hosts)
 app.add_typer(database.app, name="db")
 app.add_typer(runs.app, name="runs")
+app.add_typer(agents.app, name="agents")
 app.add_typer(experiments.app, name="experiments")
 app.add_typer(sweeps.app, name="sweeps")
 app.add_typer(studies.app, name="studies")
 app.add_typer(start_sets.app, name="start-sets")
 app.add_typer(imports.app, name="import")
 app.add_typer(tokens.app, name="token")
+tokens.app.command("list")(rest_tokens.list_tokens)
+tokens.app.command("revoke")(rest_tokens.revoke)
 
 
 def _print_version(wanted: bool) -> None:

@@ -195,17 +195,22 @@ class Remote:
 
     @contextmanager
     def download(self, path: str, params: Mapping[str, Any]) -> Iterator[Iterator[bytes]]:
-        """Stream the bytes of a file.
+        """Stream the bytes of a file, once the server has it: while a worker computes it, ask again.
 
         Raises:
             typer.Exit: as for `request`.
         """
         try:
-            with self._client.stream("GET", path, params=params) as response:
-                if response.is_error:
-                    response.read()
-                self._check(response)
-                yield response.iter_bytes()
+            while True:
+                with self._client.stream("GET", path, params=params) as response:
+                    if response.is_error:
+                        response.read()
+                    self._check(response)
+                    if response.status_code != httpx.codes.ACCEPTED:
+                        yield response.iter_bytes()
+                        return
+                params = {name: value for name, value in params.items() if name != "again"}
+                sleep(WAIT_INTERVAL_S)
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
 

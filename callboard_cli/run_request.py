@@ -74,8 +74,8 @@ def run_request(
     """
     request: dict[str, Any] = _preset(algorithm, preset, environment) if preset else {}
     request |= {"algorithm": algorithm, "environment": environment}
-    request["config"] = request.get("config", {}) | _assignments(settings, "config", limits=stop)
-    request["environment_config"] = request.get("environment_config", {}) | _assignments(
+    request["config"] = request.get("config", {}) | assignments(settings, "config", limits=stop)
+    request["environment_config"] = request.get("environment_config", {}) | assignments(
         environment_settings, "environment_config", limits=stop
     )
     given = {name: bound for name, bound in stop.items() if bound is not None}
@@ -96,7 +96,17 @@ def value_of(text: str) -> Any:
 _OPTIONS = {"config": "--set", "environment_config": "--set-environment"}
 
 
-def _assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -> dict[str, Any]:
+def assignments(pairs: Sequence[str], section: str, *, limits: Iterable[str]) -> dict[str, Any]:
+    """The values of assignments, such as `n_e=32`, by name.
+
+    Args:
+        pairs: values of the option.
+        section: `config` or `environment_config`.
+        limits: limits that have an option of their own.
+
+    Raises:
+        typer.Exit: one is invalid.
+    """
     option = _OPTIONS[section]
     values = {}
     for pair in pairs:

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -12,7 +13,7 @@ from rich.table import Column, Table
 
 from backend.specs.problems import quoted
 from backend.specs.states import ENDED, RunState
-from callboard_cli import CommandGroup, Json, estimate_text, fail, printable, score_text
+from callboard_cli import CommandGroup, Json, estimate_text, fail, log_text, printable, score_text
 from callboard_cli.connection import connect, id_check, save
 from callboard_cli.import_run import import_run
 from callboard_cli.run_request import (
@@ -26,6 +27,7 @@ from callboard_cli.run_request import (
     PresetId,
     Score,
     WallTime,
+    assignments,
     run_request,
 )
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from callboard_cli.remote import Remote
 
 MAX_COMPARED = 100
+WAIT_INTERVAL_S = 1.0
+_ALL = 10**9
 MAX_PIPED_WIDTH = 1_000
 """Columns of a table that is not printed on a terminal; it is as wide as its cells."""
 
@@ -174,6 +178,148 @@ def resume(
     )
     with connect() as remote:
         _act_on_all(remote, run_ids, lambda run_id: _resume(remote, run_id, body), wait=wait, as_json=as_json)
+
+
+@app.command()
+def fork(
+    run_id: RunId,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Id of the checkpoint to start from; default: the latest.")
+    ] = None,
+    agent_steps: AgentSteps = None,
+    wall_time_s: WallTime = None,
+    score: Score = None,
+    setting: Assignments = None,
+    environment_setting: EnvironmentAssignments = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; default: the run's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the fork.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag, in place of the run's; repeatable.")] = None,
+    wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start another run from a checkpoint of a run, with other settings or limits, and print its id."""
+    stop = {"agent_steps": agent_steps, "wall_time_s": wall_time_s, "score": score}
+    limits = {limit: bound for limit, bound in stop.items() if bound is not None}
+    body = {
+        "checkpoint": checkpoint,
+        "config": assignments(setting or [], "config", limits=stop),
+        "environment_config": assignments(environment_setting or [], "environment_config", limits=stop),
+        "stop": limits or None,
+        "seed": seed,
+        "name": name,
+        "tags": tag or None,
+    }
+    body = {key: value for key, value in body.items() if value is not None}
+    with connect() as remote:
+        _report(
+            remote, [remote.request("POST", f"/runs/{run_id}/fork", body=body)], wait=wait, as_json=as_json
+        )
+
+
+@app.command()
+def log(
+    run_id: RunId,
+    search: Annotated[
+        str | None, typer.Option(help="Only lines that contain this text, in small or capital letters.")
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, max=1_000, help="Only so many of the last lines; default: all.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Print further lines as they come, until the run has ended.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Print the log of a run."""
+    path, params = f"/runs/{run_id}/log", {"search": search} if search else {}
+    with connect() as remote:
+        tail = {"tail": True, "limit": last}
+        lines = remote.items(path, params, _ALL) if last is None else _last(remote, path, params | tail)
+        latest = _print_lines(lines, 0, as_json=as_json)
+        while follow:
+            has_ended = remote.request("GET", f"/runs/{run_id}")["state"] in ENDED
+            latest = _print_lines(
+                remote.items(path, params | {"after": latest}, _ALL), latest, as_json=as_json
+            )
+            if has_ended:
+                break
+            sleep(WAIT_INTERVAL_S)
+
+
+def _last(remote: "Remote", path: str, params: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    items: list[dict[str, Any]] = remote.request("GET", path, params=params)["items"]
+    return items
+
+
+def _print_lines(lines: Iterable[dict[str, Any]], latest: int, *, as_json: bool) -> int:
+    """Print lines of a log; return the id of the last one, or `latest` if there is none."""
+    for line in lines:
+        latest = line["id"]
+        typer.echo(json.dumps(line) if as_json else printable(log_text(line)))
+    return latest
+
+
+@app.command()
+def delete(
+    run_ids: RunIds,
+    permanently: Annotated[
+        bool, typer.Option("--permanently", help="At once, and not so that the page can restore them.")
+    ] = False,
+) -> None:
+    """Delete runs that do not train, with all that belongs to them; the page can restore them for an hour."""
+    refusal = None
+    with connect() as remote:
+        for run_id in run_ids:
+            try:
+                remote.request("DELETE", f"/runs/{run_id}", params={"restorable": not permanently})
+                typer.echo(run_id)
+            except typer.Exit as error:
+                refusal = error
+    if refusal is not None:
+        raise refusal
+
+
+@app.command()
+def archive(
+    run_ids: RunIds,
+    undo: Annotated[bool, typer.Option("--undo", help="Show them in lists again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Hide runs that have ended from lists."""
+    body = {"archived": not undo}
+    with connect() as remote:
+        _act_on_all(
+            remote,
+            run_ids,
+            lambda run_id: remote.request("POST", f"/runs/{run_id}/archive", body=body),
+            wait=False,
+            as_json=as_json,
+        )
+
+
+@app.command()
+def tag(
+    run_ids: RunIds,
+    add: Annotated[list[str] | None, typer.Option(help="Tag to add; repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(help="Tag to remove; repeatable.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Add tags to runs, or remove them."""
+    if not add and not remove:
+        raise fail("--add: name a tag to add, or one to remove with --remove")
+    with connect() as remote:
+        for action, tags in (("tag", add), ("untag", remove)):
+            if tags:
+                body = {"action": action, "ids": run_ids, "tags": tags}
+                for item in remote.request("POST", "/runs/bulk", body=body)["items"]:
+                    if not item["done"]:
+                        raise fail(f"{item['id']}: {item['detail']}")
+        runs = [remote.request("GET", f"/runs/{run_id}") for run_id in run_ids]
+    if as_json:
+        typer.echo(json.dumps(runs if len(runs) > 1 else runs[0]))
+        return
+    for run in runs:
+        typer.echo(printable(f"{run['id']}  {', '.join(run['tags'])}"))
 
 
 @app.command()

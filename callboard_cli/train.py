@@ -59,23 +59,17 @@ def _spec(request: dict[str, Any]) -> "RunSpec":
 
 
 def _description(environment: str) -> dict[str, Any]:
-    """The public description of a custom environment, from this machine's file of them."""
-    from backend.specs.environments.custom import FILE_VARIABLE, read_custom_environments
+    """The public description of a custom environment of this machine."""
+    from backend.specs.environments.installed import absence, installed_environments
     from workers.host_facts import refused_environments
 
     file = Settings().environments_file
-    if file is None:
-        raise fail(
-            f"environment: {environment}: {FILE_VARIABLE} is not set; set it to the file that lists the "
-            "custom environments"
-        )
-    entries = read_custom_environments(file)
-    if environment not in entries:
-        listed = ", ".join(entries) or "no environment"
-        raise fail(f"environment: {environment}: not in {file}; it has {listed}")
-    if (reason := refused_environments(file).get(environment)) is not None:
+    installed = installed_environments(file)
+    if environment not in installed.values:
+        raise fail(f"environment: {absence(environment, file, installed)}")
+    if (reason := refused_environments(file, [environment]).get(environment)) is not None:
         raise fail(f"environment: {environment}: {reason.removeprefix(f'{environment}: ')}")
-    return entries[environment].describe().model_dump(mode="json")
+    return installed.values[environment].describe().model_dump(mode="json")
 
 
 def train(

@@ -1,4 +1,7 @@
-"""Trained agents of a server's runs, which act in a program of one's own. They need `callboard[worker]`."""
+"""Trained agents, of a server's runs or of exported folders, which act in a program of one's own.
+
+They need `callboard[worker]`.
+"""
 
 import hashlib
 import tempfile
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from backend.specs.agents import WEIGHTS
 from backend.specs.problems import InvalidSpec
 from backend.specs.run import parse_run_spec
 from callboard.client import Client
@@ -17,7 +21,8 @@ from callboard.runs import Run
 from callboard.transport import Transport
 from callboard_environments.env import CallboardEnv
 from workers.engine.envs import make_env
-from workers.engine.training.evaluation import GreedyPolicy, load_policy
+from workers.engine.training.evaluation import GreedyPolicy, load_policy, policies_of
+from workers.engine.training.exported_agents import read_safetensors
 
 if TYPE_CHECKING:
     import gymnasium
@@ -39,7 +44,8 @@ class Agent:
             checkpoint: the checkpoint as the REST API describes it.
         """
         self.checkpoint = checkpoint
-        """The checkpoint as the REST API describes it: `id`, `agent_steps`, `file` and others."""
+        """The checkpoint as the REST API describes it: `id`, `agent_steps`, `file` and others. Empty for an
+        exported agent."""
         self._spec = spec
         self._policy = policy
         self._shape: tuple[int, ...] = env.observation_shape
@@ -142,6 +148,29 @@ def load_agent(
     env = make_env(spec.environment, spec.environment_config)
     try:
         return Agent(spec, GreedyPolicy(policy) if greedy else policy, env, chosen)
+    finally:
+        env.close()
+
+
+def load_exported_agent(folder: str | Path, *, seed: int = 0, greedy: bool = False) -> Agent:
+    """Load the agent of a folder that `callboard agents export --format safetensors` has written.
+
+    Nothing in the folder is executed, and only `model.safetensors` is read.
+
+    Args:
+        folder: the folder.
+        seed: seed of the agent's random actions. The same seed and observations give the same actions.
+        greedy: always choose the best action; default: act as the method's paper evaluates agents.
+
+    Raises:
+        ValueError: there is no such file, or it is not that of an agent that this machine can build: arrays
+            are missing or have other shapes, or the algorithm or the environment is not installed.
+    """
+    spec, network = read_safetensors(Path(folder) / WEIGHTS["safetensors"])
+    [policy] = policies_of(spec, network, [seed])
+    env = make_env(spec.environment, spec.environment_config)
+    try:
+        return Agent(spec, GreedyPolicy(policy) if greedy else policy, env, {})
     finally:
         env.close()
 

@@ -30,6 +30,7 @@ from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from callboard import writer_table
 from callboard.foreign import USED, Refused
+from callboard.mcp import tools
 from callboard_cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,8 +99,61 @@ def on_post_page(output: str, page: Any, config: MkDocsConfig) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Remove the theme's page for unknown addresses, whose links are only right at the root of a server."""
-    (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
+    """Write the files for assistants, and remove the theme's page for unknown addresses, whose links are only
+    right at the root of a server."""
+    site = Path(config.site_dir)
+    (site / "404.html").unlink(missing_ok=True)
+    (site / "llms.txt").write_text(llms_txt(config.nav or []), "utf-8")
+    (site / "skill").mkdir(exist_ok=True)
+    (site / "skill/SKILL.md").write_text(skill(), "utf-8")
+
+
+def llms_txt(nav: list[Any]) -> str:
+    """The list of all pages for language models, as llmstxt.org has it."""
+    lines = ["# Callboard", "", f"> {app.info.help}", ""]
+
+    def add(entries: list[Any]) -> None:
+        for entry in entries:
+            [(title, target)] = entry.items()
+            if isinstance(target, list):
+                lines.extend(["", f"## {title}", ""])
+                add(target)
+            else:
+                lines.append(f"- [{title}]({target.removesuffix('.md')}.html){_summary(target)}")
+
+    add(nav)
+    return "\n".join(lines) + "\n"
+
+
+def _summary(page: str) -> str:
+    """The first sentence of a page that is written by hand."""
+    path = ROOT / "docs" / page
+    text = path.read_text("utf-8") if path.is_file() else ""
+    first = next((line for line in text.splitlines() if re.match(r"[A-Z`*]", line)), "")
+    sentence = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first).replace("**", "").split(". ")[0].rstrip(".:")
+    return f": {sentence}" if sentence else ""
+
+
+def skill() -> str:
+    """The skill file, which an assistant loads to know how Callboard is used."""
+    front = {
+        "name": "callboard",
+        "description": "Find, read, compare and start runs of reinforcement learning on a Callboard server. "
+        "Use it when asked about runs, seeds, learning curves, scores or sweeps.",
+    }
+    lines = ["---", *(f"{name}: {text}" for name, text in front.items()), "---", "", "# Callboard", ""]
+    lines += [tools.INSTRUCTIONS, "", "## Tools", "", "Of the MCP server `callboard mcp`, or of `/mcp`:", ""]
+    for tool in (*tools.READING, *tools.WRITING):
+        about = " ".join((inspect.getdoc(tool) or "").split())
+        writes = " Needs `--allow-write`." if tool in tools.WRITING else ""
+        _, *arguments = inspect.signature(tool).parameters
+        lines.append(f"- `{tool.__name__}({', '.join(arguments)})`: {about}{writes}")
+    lines += ["", "## Commands", "", "Without the tools, the same over the command line:", ""]
+    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
+        about = (command.help or "").partition("\n")[0]
+        lines.append(f"- `callboard {name}`: {about}")
+    lines += ["", "All pages of the documentation: `llms.txt` beside this folder.", ""]
+    return "\n".join(lines)
 
 
 def _move_links(text: str) -> str:
@@ -234,12 +288,24 @@ def python() -> str:
     for name in callboard.__all__:
         public = getattr(callboard, name)
         parts.append(f"## {name}\n\n{_documented(name, public)}")
-        for member, value in vars(public).items() if inspect.isclass(public) else ():
+        for member, value in _members(public).items():
             function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
             if not member.startswith("_") and inspect.isfunction(function):
                 label = member if isinstance(value, property) else f"{member}()"
                 parts.append(f"### {name}.{label}\n\n{_documented(member, function)}")
     return "\n".join(parts)
+
+
+def _members(public: Any) -> dict[str, Any]:
+    """The members of a class, with those of bases that are not public."""
+    if not inspect.isclass(public):
+        return {}
+    bases = [
+        base
+        for base in public.__mro__[:0:-1]
+        if base.__module__.startswith("callboard.") and base.__name__ not in callboard.__all__
+    ]
+    return {name: value for base in (*bases, public) for name, value in vars(base).items()}
 
 
 def _documented(name: str, member: Any) -> str:

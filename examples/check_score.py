@@ -1,28 +1,35 @@
-"""Exit with 1 if the runs with one tag score less than those with another."""
+"""Exit with 1 if the runs with one tag score significantly less than those with another."""
 
 import argparse
-import statistics
 import sys
 
 import callboard
 
-parser = argparse.ArgumentParser(description="Compare the mean score of runs with that of a baseline.")
+parser = argparse.ArgumentParser(description="Compare the scores of runs with those of a baseline.")
 parser.add_argument("--new", required=True, help="tag of the runs to check")
 parser.add_argument("--baseline", required=True, help="tag of the runs to compare with")
-parser.add_argument("--tolerance", type=float, default=0.1, help="fraction of the baseline's score")
 options = parser.parse_args()
 
 
-def mean_score(client: callboard.Client, tag: str) -> float:
-    """Mean score of the finished runs with a tag."""
-    scores = [run.score for run in client.runs(f'tag:"{tag}" state:finished') if run.score is not None]
-    if not scores:
-        sys.exit(f"no finished run with the tag {tag} has a score")
-    print(f"{tag}: mean score {statistics.mean(scores):.1f} of {len(scores)} runs")
-    return statistics.mean(scores)
+def finished(client: callboard.Client, tag: str) -> callboard.Runs:
+    """The finished runs with a tag."""
+    runs = client.runs(f'tag:"{tag}" state:finished')
+    if not runs:
+        sys.exit(f"there is no finished run with the tag {tag}")
+    return runs
 
 
 with callboard.connect() as client:
-    new, baseline = mean_score(client, options.new), mean_score(client, options.baseline)
-if new < baseline - options.tolerance * abs(baseline):
-    sys.exit(f"the score has regressed by {baseline - new:.1f}")
+    new, baseline = finished(client, options.new), finished(client, options.baseline)
+    comparison = client.compare([*new, *baseline])
+    print(comparison)
+new_runs, baseline_runs = {run.id for run in new}, {run.id for run in baseline}
+verdicts = [
+    verdict
+    for verdict in comparison.verdicts
+    if new_runs & {*verdict.a.runs, *verdict.b.runs} and baseline_runs & {*verdict.a.runs, *verdict.b.runs}
+]
+if not verdicts or not all(verdict.is_decided for verdict in verdicts):
+    sys.exit("too few seeds for a verdict: train at least five of each, which differ in the code's version")
+if any(verdict.better is not None and baseline_runs & {*verdict.better.runs} for verdict in verdicts):
+    sys.exit("the score has regressed")

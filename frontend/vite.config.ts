@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { tanstackRouter } from '@tanstack/router-plugin/vite';
 import react from '@vitejs/plugin-react';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
@@ -32,7 +33,8 @@ const reloadingTests = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .filter((file) => /vi\.(mock|resetModules)\(|await import\(/.test(readFileSync(file, 'utf8')));
 
 export default defineConfig({
-  plugins: [react(), startEarly],
+  // Configured by tsr.config.json.
+  plugins: [tanstackRouter(), react(), startEarly],
   experimental: {
     // The page may be shown at any address: it names its files from the root, or as the service changes it. Scripts
     // find each other by their own addresses: only the running service knows the base path of a proxy.

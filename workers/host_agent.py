@@ -24,6 +24,7 @@ from backend.fleet.hosts import service as hosts
 from backend.runs.live_settings import service as live_settings
 from backend.runs.runs import service as runs
 from backend.specs.algorithms.memory import ENGINE_BYTES
+from backend.specs.environments.installed import installed_environments
 from backend.specs.states import LEASED
 from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
@@ -70,11 +71,13 @@ class HostAgent:
         """Maximum number of runs that it trains at the same time."""
         self._disk = Disk(context.settings.runs_dir, context.settings.min_free_disk_bytes)
         self._disk_problem: str | None = None
-        custom = host_facts.custom_environments(context.settings.environments_file)
-        refused = host_facts.refused_environments(context.settings.environments_file)
+        installed = installed_environments(context.settings.environments_file)
+        custom = [entry.describe() for entry in installed.values.values()]
+        names = list(installed.values)
+        refused = host_facts.refused_environments(context.settings.environments_file, names)
         for name, reason in refused.items():
             log.warning("environment.refused", environment=name, reason=reason)
-        self._package_problems = host_facts.refused_packages()
+        self._package_problems = installed.problems | host_facts.refused_packages()
         for package, reason in self._package_problems.items():
             log.warning("package.refused", package=package, reason=reason)
         self._facts: dict[str, Any] = {
@@ -91,7 +94,9 @@ class HostAgent:
                 env.model_dump(mode="json") | ({"refusal": refused[env.id]} if env.id in refused else {})
                 for env in custom
             ],
-            "versions": host_facts.versions(self._package_problems),
+            "versions": host_facts.versions(
+                self._package_problems, (env.package for env in custom if env.id not in refused)
+            ),
             "worker_id": host_facts.worker_id(context.settings.home_dir),
         }
         self._name_taken = False
@@ -357,6 +362,7 @@ class HostAgent:
                 self._host,
                 self._settings.lease_s,
                 self._facts["environments"],
+                versions=self._facts["versions"],
                 may_expire=self.liveness.may_expire(),
             )
         if job is not None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -22,7 +22,7 @@ from backend.specs import extras
 from backend.specs.algorithms import ALGORITHMS, PACKAGE_PROBLEMS
 from backend.specs.algorithms.common import bf16_instructions
 from backend.specs.environments import ENVIRONMENTS
-from backend.specs.environments.custom import FILE_VARIABLE, CustomEnvironment, read_custom_environments
+from backend.specs.environments.custom import FILE_VARIABLE
 from workers import cgroups
 from workers.engine.training.nvml import visible_gpus
 
@@ -77,17 +77,20 @@ def known_worker_id(home: Path) -> str | None:
         return None
 
 
-def versions(refused_packages: Mapping[str, str]) -> dict[str, str]:
-    """Versions of the engine's main packages that are installed, and of those with algorithms of their own.
+def versions(refused_packages: Mapping[str, str], of_environments: Iterable[str | None]) -> dict[str, str]:
+    """Versions of the engine's main packages that are installed, and of the distributions with algorithms or
+    environments of their own.
 
     Args:
-        refused_packages: distributions that are left out.
+        refused_packages: distributions whose algorithms are left out.
+        of_environments: the distributions of custom environments.
     """
     installed = {}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
-    packages = {algorithm.package for algorithm in ALGORITHMS.values()} - {None} - refused_packages.keys()
+    packages = {algorithm.package for algorithm in ALGORITHMS.values()} - refused_packages.keys()
+    packages |= set(of_environments)
     return installed | dict(package.split("==", 1) for package in sorted(filter(None, packages)))
 
 
@@ -99,26 +102,15 @@ def refused_packages() -> dict[str, str]:
     return PACKAGE_PROBLEMS | {by_id[name]: reason for name, reason in reasons.items()}
 
 
-def custom_environments(file: Path | None) -> list[CustomEnvironment]:
-    """Custom environments of this host.
+def refused_environments(file: Path | None, names: Sequence[str]) -> dict[str, str]:
+    """Id -> why it cannot be used, of custom environments of this host; their code runs in a child process.
 
-    Raises:
-        CustomEnvironmentsError: their file is invalid.
+    Args:
+        file: the host's file of custom environments.
+        names: their ids.
     """
-    return [entry.describe() for entry in read_custom_environments(file).values()] if file is not None else []
-
-
-def refused_environments(file: Path | None) -> dict[str, str]:
-    """Id -> why it cannot be used, of the custom environments of this host; their code runs in a child
-    process.
-
-    Raises:
-        CustomEnvironmentsError: the file is invalid.
-    """
-    if file is None:
-        return {}
-    environ = os.environ | {FILE_VARIABLE: str(file)}
-    return _try_all("workers.engine.envs.custom", list(read_custom_environments(file)), environ)
+    environ = os.environ | ({} if file is None else {FILE_VARIABLE: str(file)})
+    return _try_all("workers.engine.envs.custom", names, environ)
 
 
 def _try_all(module: str, names: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:

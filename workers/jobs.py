@@ -5,12 +5,13 @@ a kind of job needs, runs and records is declared in its resource (`backend.flee
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 from time import monotonic
+from types import MappingProxyType
 from typing import TypeVar
 
 import structlog
@@ -54,10 +55,16 @@ class JobLost(Exception):
 
 
 def claim(
-    session: Session, host: str, lease_s: float, environments: Sequence[str], *, may_expire: bool = True
+    session: Session,
+    host: str,
+    lease_s: float,
+    environments: Sequence[str],
+    *,
+    versions: Mapping[str, str] = MappingProxyType({}),
+    may_expire: bool = True,
 ) -> ClaimedJob | None:
     """Claim the next job, as `jobs.service.claim` chooses it."""
-    job = jobs.claim(session, host, lease_s, environments, may_expire=may_expire)
+    job = jobs.claim(session, host, lease_s, environments, versions=versions, may_expire=may_expire)
     return ClaimedJob(job.id, job.run_id, job.kind, job.target_id, job.tries) if job else None
 
 

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Attempt, Checkpoint, CleanUp, Episode, Evaluation, Host, Run
 from backend.db.json_values import json_text
+from backend.db.run import has_packages
 from backend.fleet.hosts.repository import CLAIM_ORDER
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.extras import missing_extras
@@ -23,8 +24,7 @@ def first_eligible(session: Session, host: Host, queues: Sequence[str], free_mem
     device, has_gpu = json_text(Run.spec, ("device",)), any(name.startswith("cuda") for name in host.devices)
     if not has_gpu:
         eligible.append(or_(device.is_(None), device != "cuda"))  # NULL where the spec is damaged
-    package, packages = json_text(Run.spec, ("package",)), [f"{n}=={v}" for n, v in host.versions.items()]
-    eligible.append(or_(package.is_(None), package.in_(packages)))
+    eligible.append(has_packages(host.versions))
     lacking = missing_extras(host.versions)
     eligible.append(Run.algorithm.not_in([a.id for a in ALGORITHMS.values() if a.extra in lacking]))
     return session.scalars(

@@ -14,6 +14,7 @@ from backend.db.checkpoint import Checkpoint
 from backend.db.episode import Episode
 from backend.db.evaluation import Evaluation
 from backend.db.experiment import Experiment, ExperimentCell
+from backend.db.exported_agent import StoredAgent
 from backend.db.host import Host
 from backend.db.idempotency import IdempotencyKey
 from backend.db.job import Job
@@ -77,6 +78,7 @@ __all__ = [
     "SeriesChunk",
     "StartSet",
     "StepNote",
+    "StoredAgent",
     "StoredSaliency",
     "Token",
     "Transition",

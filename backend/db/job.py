@@ -34,6 +34,9 @@ BRANCH = "branch"
 SALIENCY = "saliency"
 """Kind of the job that computes a saliency map."""
 
+AGENT = "agent"
+"""Kind of the job that exports the agent of a checkpoint."""
+
 OF_EPISODES = (VIDEO, THUMBNAIL)
 """Kinds of the jobs whose target is an episode."""
 

@@ -1,17 +1,32 @@
 """Tables `runs`, `attempts`, `external_sources`, `script_processes` and `deleted_runs`."""
 
 import math
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import BigInteger, Executable, ForeignKey, Index, String, Text, event, false, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Executable,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    and_,
+    event,
+    false,
+    or_,
+    true,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, ORMExecuteState, Session, mapped_column, with_loader_criteria
 from sqlalchemy.orm.attributes import set_committed_value
 
 from backend.db.base import Base
 from backend.db.checked_json import DAMAGED, CheckedJson, UnreadableSpec
+from backend.db.json_values import json_text
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import quoted
 from backend.specs.provenance import Provenance
@@ -268,6 +283,18 @@ class ScriptProcess(Base):
     diff: Mapped[str] = mapped_column(Text, default="", deferred=True)
     """How tracked files differed from the commit."""
     output: Mapped[str] = mapped_column(Text, default="", deferred=True)
+
+
+def has_packages(versions: Mapping[str, str]) -> ColumnElement[bool]:
+    """Whether a host has the distributions that a run's algorithm and environment are of.
+
+    Args:
+        versions: the host's; a run of another version of a distribution is left to other hosts.
+    """
+    installed = [f"{name}=={version}" for name, version in versions.items()]
+    needed = (json_text(Run.spec, ("package",)), json_text(Run.spec, ("custom", "package")))
+    # NULL of Callboard's own, and where the spec is damaged.
+    return and_(*(or_(package.is_(None), package.in_(installed)) for package in needed))
 
 
 RATE_TIME_CONSTANT_S = 120.0

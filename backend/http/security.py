@@ -153,6 +153,11 @@ async def _drain(receive: Receive) -> None:
             return
 
 
+def is_own_origin(scope: Scope, headers: Headers) -> bool:
+    """Whether a request's `Origin` header names this server."""
+    return _is_own(headers.get("origin"), headers.get("host", ""), scope["scheme"])
+
+
 def _is_own(origin: str | None, host: str, scheme: str) -> bool:
     """Whether an `Origin` header names this server.
 

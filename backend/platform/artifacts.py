@@ -79,6 +79,11 @@ def encoded_file(video_id: str) -> str:
     return f"{video_id}.mp4"
 
 
+def agent_file(agent_id: str) -> str:
+    """File name of an exported agent's archive."""
+    return f"{agent_id}-agent.zip"
+
+
 class ArtifactStore:
     """Files by key at one fsspec URL, such as `file:///srv/callboard` or `s3://bucket/callboard`.
 

@@ -68,6 +68,11 @@ class Settings(BaseSettings):
         description="Origins, such as https://notebooks.example, whose pages may send requests to the API "
         "with a token; never with a cookie.",
     )
+    mcp_allow_write: bool = Field(
+        False,
+        description="Whether assistants may start and stop runs and add notes at /mcp, with a token of the "
+        "role operator. The address exists with the extra mcp.",
+    )
     trusted_proxies: list[str] = Field(
         [],
         description="Addresses or networks of reverse proxies whose X-Forwarded-For and X-Forwarded-Proto "

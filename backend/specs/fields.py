@@ -21,6 +21,8 @@ MD5 = r"^[0-9a-f]{32}$"
 SLUG = r"^[a-z0-9][a-z0-9-]{0,60}$"
 SET_NAME = "[a-z0-9][a-z0-9-]{0,23}"
 """Names of start sets."""
+CHOSEN_CHECKPOINT = r"^(best|latest|[0-9A-HJKMNP-TV-Z]{26})$"
+LICENCE = r"^[a-z0-9][a-z0-9.+-]{0,49}$"
 SUFFIX = r"^(\.[a-z0-9]{1,10})?$"
 ENVIRONMENT_PREFIX = "Custom/"
 """Prefix of the ids of hosts' custom environments."""
@@ -40,6 +42,8 @@ PATTERNS = {
     MD5: "must be 32 hexadecimal digits in lower case",
     SLUG: "must have up to 61 lower-case letters, digits and hyphens, with no hyphen first",
     rf"^{SET_NAME}$": "must have up to 24 lower-case letters, digits and hyphens, with no hyphen first",
+    CHOSEN_CHECKPOINT: "must be best, latest or the id of a checkpoint",
+    LICENCE: "must be the identifier of a licence in lower case, such as mit or cc-by-4.0",
     SUFFIX: "must be empty, or a dot and up to 10 lower-case letters or digits, such as .zip",
     CUSTOM_ID: "must be Custom/, up to 61 letters, digits, _ or -, and a version, such as Custom/Grid-v0",
     ENTRY_POINT: "must be a module and a class or function of it, such as my_environments.grid:Grid",

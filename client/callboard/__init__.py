@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callboard.client import Client, connect
+from callboard.comparing import Comparison, Estimate, Group, Verdict
 from callboard.errors import CallboardError, NotConfigured, Rejected, Unreachable
+from callboard.experiments import Study, Sweep
 from callboard.external import ExternalRun
 from callboard.following import Change, NewPoints, RecordedEpisode, StateChange
 from callboard.media import Histogram, Image, Table
@@ -31,7 +33,10 @@ __all__ = [
     "CallboardError",
     "Change",
     "Client",
+    "Comparison",
+    "Estimate",
     "ExternalRun",
+    "Group",
     "Histogram",
     "Image",
     "NewPoints",
@@ -44,10 +49,13 @@ __all__ = [
     "Runs",
     "Series",
     "StateChange",
+    "Study",
     "SummaryWriter",
+    "Sweep",
     "Synced",
     "Table",
     "Unreachable",
+    "Verdict",
     "connect",
     "discard",
     "init",

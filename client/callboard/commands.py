@@ -1,25 +1,23 @@
-"""The commands of the client alone: `sync`, `runs` and `import`, with some options of the server's own."""
+"""The commands of the client alone, with some options of the server's own."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from callboard.client import connect
-from callboard.display import cells_of, counted, lines_of, short
-from callboard.errors import CallboardError, Rejected
+from callboard.display import counted
+from callboard.errors import CallboardError
 from callboard.rows import is_seed, seed_of
+from callboard.server_commands import add_hosts, add_runs, add_token, printable
 from callboard.syncing import Refused, discard, refused, sync
 
-COMMANDS = ("sync", "runs", "import")
+COMMANDS = ("sync", "runs", "import", "hosts", "token", "mcp")
 """What the client does without a server's installation."""
 
 _BAD_INPUT = 2
-_COLUMNS = ("id", "name", "state", "agent steps", "score", "algorithm", "environment", "seed")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,8 +25,11 @@ def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="callboard", description="The client of Callboard.")
     commands = root.add_subparsers(dest="command", required=True)
     _add_sync(commands.add_parser("sync", help="send data that scripts have logged but not sent"))
-    _add_runs(commands.add_parser("runs", help="list, show and stop runs of the server"))
+    add_runs(commands.add_parser("runs", help="runs of the server: list, show, stop, resume, compare, …"))
     _add_import(commands.add_parser("import", help="record logs of other tools as runs"))
+    add_hosts(commands.add_parser("hosts", help="list the hosts that train"))
+    add_token(commands.add_parser("token", help="list and revoke API tokens"))
+    _add_mcp(commands.add_parser("mcp", help="let assistants read runs, by the Model Context Protocol"))
     return root
 
 
@@ -37,8 +38,8 @@ def run(arguments: Sequence[str]) -> int:
     given = parser().parse_args(arguments)
     try:
         return int(given.function(given))
-    except (CallboardError, ValueError, TimeoutError) as error:
-        sys.stderr.write(f"callboard: {_printable(str(error))}\n")
+    except (CallboardError, ValueError, TimeoutError, OSError) as error:
+        sys.stderr.write(f"callboard: {printable(str(error))}\n")
         return _BAD_INPUT if isinstance(error, ValueError) else 1
 
 
@@ -56,65 +57,22 @@ def _sync(given: argparse.Namespace) -> int:
     return sync_and_report(given.folder, given.url, given.run)
 
 
-def _add_runs(command: argparse.ArgumentParser) -> None:
-    actions = command.add_subparsers(dest="action", required=True)
-    listed = actions.add_parser("list", help="list runs, the latest first by default")
-    listed.add_argument("--filter", help="for example: algorithm:paac score>10 tag:new")
-    listed.add_argument("--sort", default="-created_at", help="field to sort by; - before it: descending")
-    listed.add_argument("--limit", type=_positive, default=50, help="maximum number of runs")
-    listed.set_defaults(function=_list)
-    shown = actions.add_parser("show", help="show a run")
-    shown.add_argument("run", help="id of the run")
-    shown.set_defaults(function=_show)
-    stopped = actions.add_parser("stop", help="stop runs; each saves a last checkpoint")
-    stopped.add_argument("run", nargs="+", help="ids of runs")
-    stopped.set_defaults(function=_stop)
-    for action in (listed, shown, stopped):
-        action.add_argument("--json", action="store_true", help="print JSON")
+def _add_mcp(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--allow-write", action="store_true", help="also let them start and stop runs, and add notes"
+    )
+    command.set_defaults(function=lambda given: serve_mcp(allow_write=given.allow_write))
 
 
-def _list(given: argparse.Namespace) -> int:
-    with connect() as client:
-        runs = client.runs(given.filter, sort=given.sort, limit=given.limit)
-    if given.json:
-        _print(json.dumps([run.data for run in runs]))
-        return 0
-    _print_table([_COLUMNS, *([run.id, short(run.name), *cells_of(run.data)] for run in runs)])
+def serve_mcp(*, allow_write: bool) -> int:
+    """Serve assistants over standard input and output; return the exit status."""
+    try:
+        from callboard.mcp.server import serve
+    except ImportError as error:
+        sys.stderr.write(f"callboard: {error}: pip install 'callboard[mcp]', or 'callboard-client[mcp]'\n")
+        return 1
+    serve(allow_write=allow_write)
     return 0
-
-
-def _show(given: argparse.Namespace) -> int:
-    with connect() as client:
-        run = client.run(given.run)
-    if given.json:
-        _print(json.dumps(run.data))
-        return 0
-    for name, text in lines_of(run.data):
-        _print(f"{_printable(name):28} {_printable(text)}")
-    return 0
-
-
-def _stop(given: argparse.Namespace) -> int:
-    with connect() as client:
-        runs = [client.run(run_id) for run_id in given.run]
-        refusals = []
-        for run in runs:
-            try:
-                run.stop()
-            except Rejected as error:  # the others are stopped all the same
-                refusals.append(error)
-    _print_states([run.data for run in runs], as_json=given.json)
-    if refusals:
-        raise refusals[0]
-    return 0
-
-
-def _print_states(runs: Sequence[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        _print(json.dumps(runs if len(runs) > 1 else runs[0]))
-        return
-    for run in runs:
-        _print(f"{run['id']}  {run['state']}: {_printable(str(run.get('state_reason') or ''))}")
 
 
 def _add_import(command: argparse.ArgumentParser) -> None:
@@ -191,12 +149,6 @@ def _seed(text: str) -> int:
     return seed_of(text)
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("must be a whole number above 0")
-    return int(text)
-
-
 def sync_and_report(folder: str | None, url: str | None, run: str | None) -> int:
     """Send what is left, and print what was done; 1 if something remains or was refused."""
     done = sync(folder, url=url, run=run)
@@ -239,19 +191,3 @@ def _line(rejection: Refused) -> str:
     n_rows, reason, folder = rejection.n_rows, rejection.reason, rejection.folder
     rows = f"{counted(n_rows, 'row')} {'is' if n_rows == 1 else 'are'} set aside"
     return f"run {rejection.run}: {rows}: {reason} (kept in {folder})"
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths))
-        _print("  ".join(cells).rstrip())
-
-
-def _printable(text: str) -> str:
-    """Text of other users with its control characters escaped: terminals obey them."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

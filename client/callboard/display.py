@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, TextIO
@@ -62,6 +62,52 @@ def score_text(score: object) -> str:
 def counted(n: int, noun: str) -> str:
     """A number of things: `1 run`, `1,000 runs`."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def log_text(line: Mapping[str, Any]) -> str:
+    """A line of a run's log: time, level, message and agent steps."""
+    steps = "" if line["agent_steps"] is None else f"  ({line['agent_steps']:,} agent steps)"
+    return f"{str(line['time'])[:19]}Z  {line['level']:7}  {line['message']}{steps}"
+
+
+def host_cells(host: Mapping[str, Any]) -> list[str]:
+    """What a table has of a host, for the columns `HOST_COLUMNS`."""
+    state = "stopped" if host["stopped_at"] else "offline" if not host["alive"] else ""
+    return [
+        short(host["id"]),
+        state or ("draining" if host["draining"] else "accepting runs"),
+        f"{len(host['runs'])} of {host['slots']}",
+        short(", ".join(host["queues"])),
+        str(host["cpu_count"]),
+        f"{host['memory_bytes'] / 2**30:.1f} GiB",
+        short(", ".join(host["devices"])),
+    ]
+
+
+def host_problems(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Lines about packages that hosts cannot use."""
+    return [
+        f"{short(host['id'])}: {package}: {problem}"
+        for host in hosts
+        for package, problem in (host["load"].get("package_problems") or {}).items()
+    ]
+
+
+HOST_COLUMNS = ("host", "state", "slots in use", "queues", "cores", "memory", "devices")
+"""Columns of a table of hosts."""
+
+TOKEN_COLUMNS = ("id", "name", "user", "role", "created", "last used", "expires")
+"""Columns of a table of tokens."""
+
+
+def token_cells(token: Mapping[str, Any]) -> list[str]:
+    """What a table has of a token, for the columns `TOKEN_COLUMNS`."""
+    role = str(token["role"]) + (f" ({token['scope']})" if token["scope"] else "")
+    names = [str(token["id"]), short(token["name"]), short(token["user_name"]), role]
+    return names + [
+        str(token[field] or "never")[:16].replace("T", " ")
+        for field in ("created_at", "last_used_at", "expires_at")
+    ]
 
 
 _SCORES = frozenset({"score", "best_return"})

@@ -1,26 +1,31 @@
-"""Runs of a server: read, follow, wait for, stop."""
+"""Runs of a server: read, follow, wait for, compare, change."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, overload
 
+import httpx
+
 from callboard import display
+from callboard.comparing import Comparison, read_comparison
 from callboard.errors import Rejected, Unreachable
 from callboard.following import PATIENCE_S, Change, follow
-from callboard.rows import number
+from callboard.run import ENDED, RunRecord, export_format
 from callboard.series import Series, read_npz
 from callboard.spool import new_ulid
+from callboard.tables import columns_of
 from callboard.transport import Transport
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     from matplotlib.axes import Axes
-
-ENDED = frozenset({"finished", "stopped", "failed"})
-"""States in which a run stays, unless it is resumed."""
 
 LOST_FOR_S = 300.0
 """Time after which nobody is expected to resume a lost run."""
@@ -39,62 +44,8 @@ _NAMED_RUNS = 5
 _POLL_S = 1.0
 
 
-class Run:
+class Run(RunRecord):
     """A run of a server. Its fields are those of the last answer: `refresh` reads them again."""
-
-    def __init__(self, transport: Transport, data: dict[str, Any]) -> None:
-        self._transport = transport
-        self.data = data
-        """The run as the REST API describes it."""
-
-    def __repr__(self) -> str:
-        """Id, name and state."""
-        return f"<Run {self.id} {self.name!r} {self.state}>"
-
-    def _repr_html_(self) -> str:
-        """A table with a link to its page, in a notebook."""
-        return display.table([(self.url, self.data)])
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        return str(self.data["id"])
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.data["name"])
-
-    @property
-    def state(self) -> str:
-        """Its state, as of the last answer."""
-        return str(self.data["state"])
-
-    @property
-    def seed(self) -> int:
-        """Its seed."""
-        return int(self.data["seed"])
-
-    @property
-    def score(self) -> float | None:
-        """Mean true return of the last 100 training episodes, as of the last answer."""
-        score = self.data["score"]
-        return None if score is None else float(score)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has finished, failed or been stopped."""
-        return self.state in ENDED
-
-    @property
-    def url(self) -> str:
-        """Address of its page."""
-        return f"{self._transport.server.url}/runs/{self.id}"
-
-    def refresh(self) -> Run:
-        """Read its fields again, and return itself."""
-        self.data = self._transport.request("GET", f"runs/{self.id}")
-        return self
 
     def wait(
         self,
@@ -114,7 +65,7 @@ class Run:
             TimeoutError: it has not, after `timeout_s`.
             Unreachable: the server cannot be reached for a minute, or when `timeout_s` is over.
         """
-        Runs(self._transport, [self]).wait(timeout_s, lost_for_s=lost_for_s, progress=progress)
+        self._alone().wait(timeout_s, lost_for_s=lost_for_s, progress=progress)
         return self
 
     def stream(self, *metrics: str) -> Iterator[Change]:
@@ -131,16 +82,16 @@ class Run:
         return follow(self._transport, self.id, metrics, ENDED)
 
     def series(self, *metrics: str, sources: bool = False) -> Series:
-        """Every point of some metrics.
+        """Every point of some metrics, or of all.
 
         Args:
-            metrics: names, such as `rollout/episode_return`.
+            metrics: names, such as `rollout/episode_return`; default: all.
             sources: include the points of single actors, not only of the run as a whole.
 
         Raises:
-            ValueError: no metric is named, or the run has finished without one of them.
+            ValueError: the run has finished without one of them.
         """
-        return Runs(self._transport, [self]).series(*metrics, sources=sources)
+        return self._alone().series(*metrics, sources=sources)
 
     def plot(
         self, *metrics: str, x: str = "agent_steps", smooth: float = 0.0, ax: Axes | None = None
@@ -153,37 +104,20 @@ class Run:
             smooth: weight of the past in a moving average over points, from 0 to 0.9999.
             ax: what to draw on; default: a new figure.
         """
-        return Runs(self._transport, [self]).plot(*metrics, x=x, smooth=smooth, ax=ax)
+        return self._alone().plot(*metrics, x=x, smooth=smooth, ax=ax)
 
-    def step_notes(self) -> list[dict[str, Any]]:
-        """The notes at its steps, in the order of training, as the REST API describes them."""
-        notes: list[dict[str, Any]] = self._transport.request("GET", f"runs/{self.id}/step-notes")["items"]
-        return notes
+    def tag(self, *tags: str) -> Run:
+        """Add tags, and return itself."""
+        self._alone().tag(*tags)
+        return self
 
-    def add_step_note(self, text: str, agent_steps: float) -> dict[str, Any]:
-        """Note something at a step, which the learning curve on its page marks; return the note.
+    def untag(self, *tags: str) -> Run:
+        """Remove tags, and return itself."""
+        self._alone().untag(*tags)
+        return self
 
-        Args:
-            text: the note, as plain text.
-            agent_steps: what it is about, at most the latest step; iterations of a run that counts them.
-
-        Raises:
-            ValueError: the steps are not a whole number.
-            Rejected: the run has not reached the step, has 200 notes already, or the text is empty.
-            Unreachable: the server cannot be reached. Whether the note was added is unknown.
-        """
-        steps = number("agent_steps", agent_steps)
-        if not steps.is_integer():
-            raise ValueError(f"agent_steps: must be a whole number: got {agent_steps!r}")
-        body = {"agent_steps": int(steps), "text": text}
-        note: dict[str, Any] = self._transport.request(
-            "POST", f"runs/{self.id}/step-notes", body=body, idempotency_key=new_ulid()
-        )
-        return note
-
-    def stop(self) -> None:
-        """Stop it: after a last checkpoint, if Callboard trains it."""
-        self.data = self._transport.request("POST", f"runs/{self.id}/stop") or self.data
+    def _alone(self) -> Runs:
+        return Runs(self._transport, [self])
 
 
 class Runs(Sequence[Run]):
@@ -285,23 +219,20 @@ class Runs(Sequence[Run]):
             time.sleep(_POLL_S)
 
     def series(self, *metrics: str, sources: bool = False) -> Series:
-        """Every point of some metrics of all runs, in one request for each 200 runs.
+        """Every point of some metrics of all runs, or of all metrics, in one request for each 200 runs.
 
         Args:
-            metrics: names, such as `rollout/episode_return`.
+            metrics: names, such as `rollout/episode_return`; default: all.
             sources: include the points of single actors, not only of the runs as a whole.
 
         Returns:
             The points. A metric without points adds none: a run that has not finished may log it later.
 
         Raises:
-            ValueError: no metric is named, or one is in none of the runs, although all have ended and at
-                least one has finished.
+            ValueError: one is in none of the runs, although all have ended and at least one has finished.
         """
-        if not metrics:
-            raise ValueError("metrics: name at least one, such as rollout/episode_return")
         names = sorted(set(metrics))
-        groups = [names[first : first + MAX_METRICS] for first in range(0, len(names), MAX_METRICS)]
+        groups = [names[first : first + MAX_METRICS] for first in range(0, len(names), MAX_METRICS)] or [[]]
         parts = []
         for first in range(0, len(self), MAX_EXPORTED):
             ids = [run.id for run in self._runs[first : first + MAX_EXPORTED]]
@@ -351,6 +282,103 @@ class Runs(Sequence[Run]):
             ValueError: no runs, more than 100 curves, or another `x`.
         """
         return display.plot(self._transport, [run.data for run in self], metrics, x=x, smooth=smooth, ax=ax)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas data frame with a row for each run.
+
+        Its columns are `run` (the id), what the runs are called and filed under, `algorithm`, `environment`,
+        `seed`, every setting in which they differ, such as `config.learning_rate`, and how far they are. With
+        points: `runs.series().to_pandas().merge(runs.to_pandas(), on="run")`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars data frame with a row for each run and the columns of `to_pandas`."""
+        import polars as pl
+
+        return pl.DataFrame(self.columns())
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns of `to_pandas` as lists, by name."""
+        return columns_of([run.data for run in self])
+
+    def compare(self, *, score: str = "training", at: str = "common", **fields: Any) -> Comparison:
+        """Compare groups of runs that differ in their seed alone, as the page Compare does.
+
+        Args:
+            score: `training`, the mean return of the last 100 episodes, or `evaluation`, the latest one.
+            at: `common`, the last step at which all runs of an environment have a score, or `end`.
+            fields: other parameters of `GET /comparisons`, such as `baseline`, `pairs` or `threshold`.
+
+        Raises:
+            Rejected: no runs, or more than 100.
+        """
+        params = {"score": score, "at": at} | fields | {"run": [run.id for run in self]}
+        return read_comparison(self._transport.request("GET", "comparisons", params=params))
+
+    def export(self, file: str | PathLike[str], *metrics: str, sources: bool = True) -> Path:
+        """Store every point of all runs in one file, with their settings, and return its path.
+
+        Args:
+            file: its ending is the format: `.csv`, `.parquet`, `.npz`, or `.zip` for TensorBoard's files.
+            metrics: only these; default: all.
+            sources: include the points of single actors, not only of the runs as a whole.
+
+        Raises:
+            ValueError: the ending is that of no format.
+            Rejected: no runs, or more than 200.
+            OSError: the file cannot be written.
+        """
+        params = {"metric": metrics, "sources": sources, "format": export_format(file)}
+        params["run"] = [run.id for run in self]
+        return self._transport.download("runs/export", file, params)
+
+    def tag(self, *tags: str) -> Runs:
+        """Add tags to all runs, and return itself."""
+        return self._do("tag", tags=tags)
+
+    def untag(self, *tags: str) -> Runs:
+        """Remove tags from all runs, and return itself."""
+        return self._do("untag", tags=tags)
+
+    def archive(self, archived: bool = True) -> Runs:
+        """Hide all runs from lists, or show them again, and return itself.
+
+        Args:
+            archived: whether lists hide them.
+        """
+        return self._do("archive" if archived else "unarchive")
+
+    def delete(self, *, restorable: bool = False) -> None:
+        """Delete all runs, which must not train, with everything that belongs to them.
+
+        Args:
+            restorable: they can be restored for an hour, on the page *Runs*.
+        """
+        self._act("delete", restorable=restorable)
+
+    def _do(self, action: str, **fields: Any) -> Runs:
+        self._act(action, **fields)
+        return self.refresh()
+
+    def _act(self, action: str, **fields: Any) -> None:
+        """Apply an action to every run, also after one was refused.
+
+        Raises:
+            Rejected: it cannot be applied to one.
+        """
+        refused = []
+        for first in range(0, len(self), MAX_LISTED):
+            ids = [run.id for run in self._runs[first : first + MAX_LISTED]]
+            body = fields | {"action": action, "ids": ids}
+            answer = self._transport.request("POST", "runs/bulk", body=body, idempotency_key=new_ulid())
+            refused += [item for item in answer["items"] if not item["done"]]
+        if refused:
+            further = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+            problem = f"run {refused[0]['id']}: {refused[0]['detail']}{further}"
+            raise Rejected(httpx.codes.CONFLICT, problem)
 
     def stop(self) -> None:
         """Stop all that have not ended."""

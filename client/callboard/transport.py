@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ PROBLEM = "application/problem+json"
 """Media type of the server's errors."""
 OF_THE_ENVIRONMENT = frozenset({"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 """Variables that httpx reads: of proxies and certificates."""
+PAGE = 200
+"""Items of one request for a list, at most."""
 _ANY_PORT = 9
 RETRIED = frozenset({408, 425, 429})
 """Statuses below 500 that ask to try again."""
@@ -233,6 +236,53 @@ class Transport:
             return response.json()
         except (ValueError, RecursionError):
             raise _foreign(response) from None
+
+    def items(
+        self,
+        path: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        limit: int | None = None,
+        page: int = PAGE,
+    ) -> Iterator[dict[str, Any]]:
+        """The items of a list, over all its pages.
+
+        Args:
+            path: of the list, below `/api/v1/`.
+            params: parameters of the query.
+            limit: how many items at most; default: all.
+            page: items of a request, at most.
+        """
+        query = {**(params or {})}
+        while limit is None or limit > 0:
+            query["limit"] = page if limit is None else min(page, limit)
+            answer = self.request("GET", path, params=query)
+            yield from answer["items"]
+            limit = None if limit is None else limit - len(answer["items"])
+            query["cursor"] = answer["next_cursor"]
+            if query["cursor"] is None:
+                return
+
+    def download(self, path: str, file: str | PathLike[str], params: Mapping[str, Any] | None = None) -> Path:
+        """Store an answer in a file, which is replaced once all of it has come, and return its path.
+
+        Raises:
+            OSError: the file cannot be written.
+            Unreachable: no answer, or it broke off.
+            Rejected: the server refused the request.
+        """
+        target = Path(fspath(file)).absolute()
+        partial = target.with_name(f".{target.name[:200]}.partial")
+        query = {name: value for name, value in (params or {}).items() if value is not None}
+        try:
+            with self.stream(path, query) as response, partial.open("wb") as parts:
+                for part in response.iter_bytes():
+                    parts.write(part)
+            partial.replace(target)
+        finally:
+            with suppress(OSError):
+                partial.unlink()
+        return target
 
     def validate_answer(self, answer: Any, **types: type) -> dict[str, Any]:
         """Return an answer, which must be an object with at least these fields.

@@ -1,9 +1,10 @@
-// Generates src/api/generated.ts and src/api/schemas.json from the service's OpenAPI document, which is the given
-// file or printed by Python, and src/api/games.json from the table of games. A file that would not change keeps its
-// time.
+// Generates src/api/generated.ts and src/lib/schemas.json from the service's OpenAPI document, which is the given
+// file or printed by Python, src/lib/games.json from the table of games, and src/routeTree.gen.ts from the files in
+// src/routes. A file that would not change keeps its time.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Generator, getConfig } from '@tanstack/router-generator';
 import openapiTS, { astToString } from 'openapi-typescript';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -46,14 +47,17 @@ function irregularTitles(table) {
 const games = readFileSync(`${root}backend/specs/environments/atari_games.csv`, 'utf8');
 
 const files = {
-  'generated.ts': `// Generated from the service's OpenAPI document.\n\n${astToString(await openapiTS(document))}`,
+  'api/generated.ts': `// Generated from the service's OpenAPI document.\n\n${astToString(await openapiTS(document))}`,
   // Forms are built from JSON Schemas; the catalogue contains all but these. Of the fields of a run, of an
   // evaluation and of a sweep, forms need the bounds.
-  'schemas.json': `${JSON.stringify(schemas, null, 2)}\n`,
-  'games.json': `${JSON.stringify(irregularTitles(games), null, 2)}\n`,
+  'lib/schemas.json': `${JSON.stringify(schemas, null, 2)}\n`,
+  'lib/games.json': `${JSON.stringify(irregularTitles(games), null, 2)}\n`,
 };
 
 for (const [name, text] of Object.entries(files)) {
-  const target = `${root}frontend/src/api/${name}`;
+  const target = `${root}frontend/src/${name}`;
   if (!existsSync(target) || readFileSync(target, 'utf8') !== text) writeFileSync(target, text);
 }
+
+const frontend = `${root}frontend`;
+await new Generator({ config: getConfig({}, frontend), root: frontend }).run();

@@ -2,20 +2,21 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClient } from '@tanstack/react-query';
 import { cleanup, render, screen } from '@testing-library/react';
 import { act } from 'react';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, type MockInstance, vi } from 'vitest';
 import { startLiveUpdates } from '@/api/liveUpdates';
 import { PageFailed } from './router';
 
 /** The stream of the service, which answers nothing else. */
 let source: EventTarget;
 let stop: () => void;
+let reload: MockInstance<() => void>;
 
 beforeEach(() => {
   vi.stubGlobal('EventSource', function Source() {
     source = Object.assign(new EventTarget(), { close: () => undefined });
     return source;
   });
-  vi.spyOn(location, 'reload').mockImplementation(() => undefined);
+  reload = vi.spyOn(location, 'reload').mockImplementation(() => undefined);
   stop = startLiveUpdates(new QueryClient());
 });
 
@@ -39,15 +40,15 @@ it('a page whose script could not be loaded is loaded once the service is back, 
   show('Failed to fetch dynamically imported module');
   expect(screen.getByText('The service cannot be reached')).toBeTruthy();
   send('resync'); // of the first connection: to load it again might be in vain for ever
-  expect(location.reload).not.toHaveBeenCalled();
+  expect(reload).not.toHaveBeenCalled();
   send('stale');
-  expect(location.reload).not.toHaveBeenCalled();
+  expect(reload).not.toHaveBeenCalled();
   send('resync');
-  expect(location.reload).toHaveBeenCalledOnce();
+  expect(reload).toHaveBeenCalledOnce();
 });
 
 it('a page with a fault of its own is not loaded again by itself', () => {
   show('x is not a function');
   for (const type of ['resync', 'stale', 'resync']) send(type);
-  expect(location.reload).not.toHaveBeenCalled();
+  expect(reload).not.toHaveBeenCalled();
 });

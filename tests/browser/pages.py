@@ -1,16 +1,15 @@
-"""The addresses of every page, read from the router's source."""
+"""The addresses of every page, read from the files of the routes."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-ROUTER = Path(__file__).parents[2] / "frontend" / "src" / "router.tsx"
-_ROUTE = re.compile(r"createRoute\(\{(.*?)\n\}\);", re.S)
-_PATH = re.compile(r"^  path: '([^']+)',$", re.M)
+ROUTES = Path(__file__).parents[2] / "frontend" / "src" / "routes"
+_PATH = re.compile(r"createFileRoute\('(?:/_shell)?([^']*)'\)")
 
 
 def page_addresses(ids: Mapping[str, str]) -> list[str]:
-    """The address of each page; redirects have none.
+    """The address of each page; the frames around pages have none.
 
     Args:
         ids: an id for each parameter of a path, such as `runId`.
@@ -18,6 +17,6 @@ def page_addresses(ids: Mapping[str, str]) -> list[str]:
     Raises:
         KeyError: a path has another parameter, of which the tests need an example.
     """
-    routes = [route for route in _ROUTE.findall(ROUTER.read_text("utf-8")) if "component:" in route]
-    paths = [path for route in routes for path in _PATH.findall(route)]
+    files = [file for file in sorted(ROUTES.rglob("*.tsx")) if file.stem not in ("_shell", "route")]
+    paths = [path.rstrip("/") or "/" for file in files for path in _PATH.findall(file.read_text("utf-8"))]
     return [re.sub(r"\$(\w+)", lambda parameter: ids[parameter[1]], path) for path in paths]

@@ -56,7 +56,7 @@ def test_page_requests_session_and_its_scripts_beside_the_scripts_of_all_pages(s
     page.route(shared, lambda route: held.append(route))
     with (
         page.expect_request("**/api/v1/auth/me"),
-        page.expect_request(re.compile(r"/assets/HostsPage-[^/]+\.js")),
+        page.expect_request(re.compile(r"/assets/machines-[^/]+\.js")),
     ):
         page.goto("/machines", wait_until="commit")
     assert held

@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, ViewportSize
 from backend.db.base import new_id
 from tests.browser.curves import await_points
 from tests.browser.examples import addresses
-from tests.browser.pages import ROUTER
+from tests.browser.pages import ROUTES
 from tests.browser.stage import start, until_episodes
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -55,7 +55,7 @@ _CUT_OFF = """() => [...document.querySelectorAll('.page *')].filter(element => 
 
 def _tabs(run: str) -> list[str]:
     """Each tab of a run by its address, which shows the tab."""
-    page = (ROUTER.parent / "routes" / "RunPage.tsx").read_text("utf-8")
+    page = (ROUTES / "_shell" / "runs" / "$runId" / "index.tsx").read_text("utf-8")
     tabs = re.findall(r"^  \{ id: '(\w+)', label: ", page, re.M)
     assert len(tabs) > 5
     return [f"/runs/{run}?tab={tab}" for tab in tabs]

@@ -147,3 +147,9 @@ def test_help_lists_each_command_with_a_whole_sentence(group: str) -> None:
     _, listed = output.split("Commands:\n")
     assert "..." not in listed
     assert max(map(len, output.splitlines())) <= 80
+
+
+def test_commands_are_completed_in_a_shell() -> None:
+    words = {"_CALLBOARD_COMPLETE": "complete_bash", "COMP_WORDS": "callboard runs fo", "COMP_CWORD": "2"}
+    completed = CliRunner().invoke(app, [], env=words, prog_name="callboard")
+    assert completed.output == "fork\n"

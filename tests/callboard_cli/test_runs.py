@@ -16,7 +16,7 @@ from backend.specs.states import RunState
 from callboard_cli import demo
 from callboard_cli.main import app
 from tests.backend.analysis.comparisons.test_endpoints import two_rates
-from tests.support.rows import make_run
+from tests.support.rows import add_host, make_checkpoint, make_run
 from tests.support.service import RunningService
 from tests.workers.support import fake_run, moves, run_row, stored_points, until_state
 from workers.engine.training.event_log import read_frames
@@ -91,6 +91,46 @@ def test_resume_prints_the_resumed_runs_although_another_one_is_refused(
     assert (resumed.exit_code, resumed.stdout) == (2, f"{first}\n{last}\n")
     assert resumed.stderr.count("\n") == 1
     assert run_row(sqlite_service.engine, last).state == RunState.QUEUED
+
+
+def test_run_is_forked_tagged_archived_and_deleted_and_its_log_is_printed(
+    callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    run = make_run(sqlite_service.engine, RunState.STOPPED)
+    checkpoint = make_checkpoint(sqlite_service.engine, run)
+    (tmp_path / checkpoint.file).write_bytes(b"weights")
+    sqlite_service.artifacts.put(tmp_path / checkpoint.file, run.id, "checkpoints")
+    options = ["--set", "beta=0.5", "--agent-steps", "2e4", "--seed", "3", "--tag", "b", "--json"]
+    fork = json.loads(callboard("runs", "fork", run.id, *options).output)
+    assert (fork["parent_id"], fork["seed"], fork["tags"]) == (run.id, 3, ["b"])
+    assert (fork["spec"]["config"]["beta"], fork["spec"]["stop"]["agent_steps"]) == (0.5, 20_000)
+    refused = callboard("runs", "fork", run.id, "--set", "nonsense=1")
+    assert (refused.exit_code, refused.stderr.startswith("callboard: config.nonsense: ")) == (2, True)
+    logged = callboard("runs", "log", run.id, "--follow")
+    assert logged.exit_code == 0
+    assert logged.output == callboard("runs", "log", run.id, "--last", "1000").output
+    assert callboard("runs", "log", run.id, "--search", "no such text").output == ""
+    tagged = callboard("runs", "tag", run.id, "--add", "x", "--add", "y")
+    assert tagged.output == f"{run.id}  x, y\n"
+    assert callboard("runs", "tag", run.id, "--remove", "x").output == f"{run.id}  y\n"
+    assert callboard("runs", "tag", run.id).exit_code == 2
+    assert callboard("runs", "archive", run.id).output == f"{run.id}\n"
+    assert run.id not in callboard("runs", "list").output
+    assert callboard("runs", "archive", "--undo", run.id).exit_code == 0
+    running = make_run(sqlite_service.engine, RunState.RUNNING)
+    deleted = callboard("runs", "delete", running.id, run.id)
+    assert (deleted.exit_code, deleted.stdout) == (2, f"{run.id}\n")
+    assert callboard("runs", "show", run.id).exit_code == 2
+
+
+def test_hosts_are_listed_with_errors_of_their_packages(
+    callboard: Callboard, sqlite_service: RunningService
+) -> None:
+    load = {"package_problems": {"mine==1.0": "ImportError: no licence"}}
+    add_host(sqlite_service.engine, "a", load=load)
+    [host] = json.loads(callboard("hosts", "--json").output)
+    assert host["id"] == "a"
+    assert callboard("hosts").output.endswith("a: mine==1.0: ImportError: no licence\n")
 
 
 def test_start_with_several_seeds_creates_one_run_per_seed(callboard: Callboard) -> None:

@@ -1,8 +1,11 @@
 """`callboard password` and `callboard token`."""
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from sqlalchemy import func, select
 from typer.testing import CliRunner, Result
 
@@ -54,3 +57,16 @@ def test_name_of_a_token_that_rest_refuses_is_refused_in_one_line() -> None:
     result = CliRunner().invoke(app, ["token", "create", "n" * 101])
     message = "callboard: name: must have at most 100 characters, has 101\n"
     assert (result.exit_code, result.stderr) == (2, message)
+
+
+@pytest.mark.service
+def test_tokens_are_listed_and_revoked(callboard: Callable[..., Result]) -> None:
+    assert callboard("token", "create", "of a script", "--days", "3").exit_code == 0
+    tokens = {token["name"]: token["id"] for token in json.loads(callboard("token", "list", "--json").output)}
+    assert {*tokens} == {"of a script", "command line"}
+    assert tokens["of a script"] in callboard("token", "list").output
+    revoked = callboard("token", "revoke", tokens["of a script"])
+    assert (revoked.exit_code, revoked.output) == (0, f"{tokens['of a script']}\n")
+    assert "of a script" not in callboard("token", "list").output
+    refused = callboard("token", "revoke", "../x")
+    assert (refused.exit_code, "is not the id of a token" in refused.stderr) == (2, True)

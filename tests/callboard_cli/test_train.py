@@ -263,11 +263,15 @@ def test_train_names_file_of_custom_environments_that_is_unset_or_lacks_the_id(t
         return result.stderr
 
     unset = refused("Custom/Line-v0")
-    assert unset.startswith(f"callboard: environment: Custom/Line-v0: {FILE_VARIABLE} is not set; set it")
+    assert unset == (
+        f"callboard: environment: Custom/Line-v0: {FILE_VARIABLE} is not set, and no distribution has it; "
+        "this host has no custom environments\n"
+    )
     file = custom_environment.write(tmp_path)
     mistyped = refused("Custom/Lien-v0", **{FILE_VARIABLE: str(file)})
     assert mistyped == (
-        f"callboard: environment: Custom/Lien-v0: not in {file}; it has Custom/Line-v0, Custom/Frames-v1\n"
+        f"callboard: environment: Custom/Lien-v0: not in {file}, and no distribution has it; this host has "
+        "Custom/Line-v0, Custom/Frames-v1\n"
     )
 
 

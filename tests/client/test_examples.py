@@ -1,5 +1,6 @@
 """The scripts of the folder `examples`, and the steps of its GitHub Actions workflow, run as printed."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -55,6 +57,15 @@ def log(tag: str, seed: int, score: float) -> None:
             run.episode(score, 10, agent_steps=10 * step)
 
 
+def log_baseline(like: dict[str, Any], seed: int, score: float) -> None:
+    """Log a run of other code than a run's, with this score at as many agent steps."""
+    config = like["spec"]["config"] | {"code": "baseline"}
+    settings = {"algorithm": like["algorithm"], "environment": like["environment"], "config": config}
+    with callboard.init(seed=seed, tags=["baseline"], **settings) as run:
+        for step in range(1, 301):
+            run.episode(score, 1, agent_steps=step)
+
+
 @pytest.mark.long
 def test_nightly_sweep_trains_every_learning_rate_with_every_seed(target: Target, worker: None) -> None:
     rates = ["--learning-rates", "0.001", "0.01", "--seeds", "2", "--agent-steps", "10"]
@@ -78,7 +89,7 @@ def test_steps_of_the_workflow_train_and_fail_when_the_score_has_regressed(
     steps = [step["run"] for step in workflow["jobs"]["score"]["steps"] if "run" in step]
     train, check = [step for step in steps if step.startswith("python ")]
     assert [step for step in steps if step not in (train, check)] == [
-        "pip install ./callboard_client-*.whl stable-baselines3"
+        'pip install "callboard-client @ git+$REPOSITORY#subdirectory=client" stable-baselines3'
     ]
     for script in ("train.py", "check_score.py"):
         shutil.copy(EXAMPLES / script, tmp_path)
@@ -89,21 +100,32 @@ def test_steps_of_the_workflow_train_and_fail_when_the_score_has_regressed(
             ["bash", "-ec", command], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
         )
 
-    assert "no finished run with the tag 0a1b2c" in step(check).stderr
+    assert "no finished run with the tag baseline" in step(check.replace("$TAG", "baseline")).stderr
     trained = step(train)
     assert trained.returncode == 0, trained.stderr
     runs = target.runs()
     assert {(run["seed"], run["state"], *run["tags"]) for run in runs} == {
-        (seed, "finished", "0a1b2c") for seed in range(3)
+        (seed, "finished", "0a1b2c") for seed in range(5)
     }
-    mean = sum(run["score"] for run in runs) / 3
-    log("baseline", 0, 1.05 * mean)
+    [new] = {json.dumps(run["spec"]["config"]) for run in runs}
+    assert json.loads(new)["code"] == "0a1b2c"
+    scores = [run["score"] for run in runs]
+    for seed in range(2):
+        log_baseline(runs[0], seed, scores[seed])
+    undecided = step(check)
+    assert (undecided.returncode, undecided.stdout.count("not decided")) == (1, 1)
+    assert "too few seeds for a verdict" in undecided.stderr
+    for seed in range(2, 5):
+        log_baseline(runs[0], seed, scores[seed])
     passed = step(check)
     assert passed.returncode == 0, passed.stderr
-    log("baseline", 1, 1.35 * mean)
+    with callboard.connect() as client:
+        client.runs("tag:baseline").delete()
+    for seed in range(5):
+        log_baseline(runs[0], seed, max(scores) + 10.0)
     regressed = step(check)
     assert regressed.returncode == 1
-    assert "the score has regressed by" in regressed.stderr
+    assert "the score has regressed" in regressed.stderr
 
 
 def test_all_series_are_read(target: Target) -> None:

@@ -31,6 +31,7 @@ from backend.external.schemas import (
     ProvenanceBatch,
     VideoUpload,
 )
+from backend.runs.evaluations.schemas import RandomEvaluationRequest
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.grid import requested_specs
 from backend.runs.runs.schemas import RunFields
@@ -76,6 +77,8 @@ def test_site_has_all_that_it_refers_to() -> None:
     assert {name for name in named if name not in settings} == {"CALLBOARD_TEST_PATIENCE"}
     glossary = (SITE / "reference" / "glossary.html").read_text("utf-8")
     assert {id for id in ALGORITHMS if f'id="{id}"' not in glossary} == set()
+    assert "(guides/agents.html): A checkpoint resumes a run" in (SITE / "llms.txt").read_text("utf-8")
+    assert "`compare_runs(runs, filter, best_groups, score)`" in (SITE / "skill/SKILL.md").read_text("utf-8")
     assert "Racing-Slow-v0" in (SITE / "reference" / "environments.html").read_text("utf-8")
 
 
@@ -155,6 +158,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "sweeps": SweepSpec,
     "retention/installation": InstallationPolicy,
     "users/01ARZ3NDEKTSV4RRFFQ69G5FAV": UserChanges,
+    "evaluations/random": RandomEvaluationRequest,
 }
 """Path below `/api/v1` -> the model of the request body."""
 

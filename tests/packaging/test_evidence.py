@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from backend.experiments.definitions import ITEMS
+from backend.specs.environments import ENVIRONMENTS
 from docs import evidence
 
 ROOT = Path(__file__).parents[2]
@@ -89,6 +90,28 @@ def test_score_of_a_shorter_training_than_the_papers_counts_as_not_tried() -> No
     steps = max(column("paac-table-1-hours", "agent_steps", environment="ALE/Pong-v5"))
     assert row.verdict == ("holds" if row.values[0].number >= 20.1 else "not tried")
     assert f"{steps:,.0f} of 115,000,000 agent steps" in row.reason
+
+
+def test_table_of_the_random_agent_follows_from_its_runs() -> None:
+    lines = (ROOT / "docs/measurements/random.md").read_text("utf-8").splitlines()
+    shown = {cells[0]: cells[1:] for line in lines if len(cells := line.strip("| ").split(" | ")) == 6}
+    with (ROOT / "docs/measurements/random.csv").open(encoding="utf-8", newline="") as file:
+        runs = list(csv.DictReader(file))
+    for run in runs:
+        mean, deviation, published = (float(run[name]) for name in ("mean_return", "deviation", "published"))
+        away = abs(mean - published) / (deviation * np.sqrt(2 / int(run["n_episodes"])))
+        assert float(run["distance"]) == pytest.approx(away, abs=1e-3)
+    for environment in {run["environment"] for run in runs}:
+        cells = shown[ENVIRONMENTS[environment].title]
+        for rate, at in (("10-hz", 1), ("each-decision", 3)):
+            of = [run for run in runs if (run["environment"], run["rate"]) == (environment, rate)]
+            means = [float(run["mean_return"]) for run in of]
+            listed = ", ".join(f"{mean:.2f}" for mean in means)
+            farthest = max(float(run["distance"]) for run in of)
+            wanted = [f"{np.mean(means):.2f} ({listed})".replace("-", "−"), f"{farthest:.2f}"]
+            assert cells[at : at + 2] == wanted
+            assert {float(run["published"]) for run in of} == {float(cells[0].replace("−", "-"))}
+            assert [run["seed"] for run in of] == ["0", "1", "2"]
 
 
 def test_results_state_the_counts_of_verdicts() -> None:

@@ -16,7 +16,8 @@ import psutil
 from tests.support.pages import page_client
 from tests.support.waiting import PATIENCE_S
 
-CALLBOARD = (sys.executable, "-m", "callboard_cli.main")
+COMMAND = ("-m", "callboard_cli.main")
+CALLBOARD = (sys.executable, *COMMAND)
 
 
 def environment(home: Path, **settings: object) -> dict[str, str]:
@@ -34,16 +35,24 @@ class Installation:
     Args:
         home: its home directory.
         prefix: the beginning of the command, such as a program that starts the rest of it.
+        python: the interpreter of another environment.
         settings: values of settings.
     """
 
-    def __init__(self, home: Path, *, prefix: Sequence[str] = (), **settings: object) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        prefix: Sequence[str] = (),
+        python: str = sys.executable,
+        **settings: object,
+    ) -> None:
         self.home = home
         self._output = home.with_name(f"{home.name}-output.txt")
         home.parent.mkdir(parents=True, exist_ok=True)
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [*prefix, *CALLBOARD, "up"],
+                [*prefix, python, *COMMAND, "up"],
                 env=environment(home, **settings),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -94,9 +103,9 @@ class Installation:
 
 
 @contextmanager
-def installation(home: Path, **settings: object) -> Iterator[Installation]:
-    """Run an installation and stop it afterwards."""
-    running = Installation(home, prefix=(), **settings)
+def installation(home: Path, *, python: str = sys.executable, **settings: object) -> Iterator[Installation]:
+    """Run an installation, with the interpreter of any environment, and stop it afterwards."""
+    running = Installation(home, prefix=(), python=python, **settings)
     try:
         yield running
     finally:

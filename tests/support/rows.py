@@ -9,6 +9,7 @@ from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run, Vide
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.runs.runs import service
+from backend.specs.agents import AgentCard, AgentScore
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.provenance import Provenance
 from backend.specs.run import parse_run_spec
@@ -131,6 +132,20 @@ def evaluation_row(run_id: str, agent_steps: int, mean_return: float | None, **c
         "mean_return": mean_return,
     }  # fmt: skip
     return Evaluation(**(columns | changes))
+
+
+def agent_card(run_id: str, **changes: Any) -> AgentCard:
+    """The card of an agent that was evaluated once."""
+    score = AgentScore(
+        protocol="plain", n_episodes=30, seed=0, mean_return=200.0, std_return=10.0, median_return=195.0,
+        low=180.0, high=210.0, is_greedy=False, evaluated_at="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "run": run_id, "name": "a run", "checkpoint": "a1-s000000000100.pt", "sha256": "0" * 64,
+        "agent_steps": 100, "frames": 100, "wall_time_s": 1.0, "seed": 3, "device": "cpu", "departures": [],
+        "scores": [score], "over_seeds": None, "versions": PROVENANCE.packages, "commit": None,
+    }  # fmt: skip
+    return AgentCard.model_validate(fields | changes)
 
 
 def host_row(name: str, **changes: Any) -> Host:

@@ -190,7 +190,8 @@ class RunningService:
         with writing(self.engine) as session:
             return create_login_link(session)
 
-    def _client(self, **headers: str) -> TestClient:
+    def _client(self, **headers: str) -> Any:
+        """Starlette's client: one of `httpx2`, which has the interface of `httpx`."""
         client = _Client(
             self.app,
             base_url=self.address,
@@ -215,7 +216,8 @@ class RunningService:
 
     def client_with(self, token: str) -> httpx.Client:
         """A client that sends a token."""
-        return self._client(Authorization=f"Bearer {token}")
+        client: httpx.Client = self._client(Authorization=f"Bearer {token}")
+        return client
 
     def post_json(self, path: str, body: Any) -> httpx.Response:
         """Post JSON that `httpx` does not encode: NaN, lone surrogates."""

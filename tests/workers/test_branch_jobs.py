@@ -1,5 +1,6 @@
-"""Branches and saliency maps with the real engine."""
+"""Branches, saliency maps and exported agents with the real engine."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,16 @@ import pytest
 import torch
 from sqlalchemy import Engine
 
+from backend.analysis.agents import service as agents
 from backend.coordination.context import Context
-from backend.db import Branch, Job, Run, StoredSaliency
+from backend.db import Branch, Job, Run, StoredAgent, StoredSaliency
 from backend.db.engine import UnitOfWork, reading, writing
+from backend.platform.artifacts import agent_file
 from backend.replays.branches import service as branches
 from backend.replays.branches.schemas import BranchRequest
 from backend.replays.episodes import service as episodes
 from backend.replays.saliency import service as saliency
+from backend.specs.agents import WEIGHTS, AgentFormat
 from backend.specs.run import parse_run_spec
 from tests.support.engine_fixtures import one_thread as one_thread
 from tests.support.rows import checkpoint_row, episode_row, make_run
@@ -141,6 +145,25 @@ def test_branch_that_is_deleted_meanwhile_is_not_played(context: Context, engine
     runner.join(PATIENCE_S)
     with reading(engine) as session:
         assert session.get(Job, won.id) is None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("file_format", ["safetensors", "onnx"])
+def test_worker_exports_an_agent(
+    context: Context, engine: Engine, tmp_path: Path, file_format: AgentFormat
+) -> None:
+    run = make_run(engine, **CATCH)
+    _checkpoint(context, engine, run)
+    with writing(engine) as session:
+        agents.request(session, run, checkpoint="latest", file_format=file_format, licence=None, again=False)
+    job = _do_next_job(context, engine)
+    assert (job.state, job.error) == ("done", None)
+    with reading(engine) as session:
+        row = session.get_one(StoredAgent, job.target_id)
+    context.store.check(run.id, "videos", agent_file(row.id), row.sha256)
+    with zipfile.ZipFile(context.store.get(run.id, "videos", agent_file(row.id), tmp_path)) as archive:
+        names = set(archive.namelist())
+    assert names == {"README.md", "config.yml", "results.json", "replay.mp4", WEIGHTS[file_format]}
 
 
 @pytest.mark.long

@@ -143,7 +143,7 @@ def test_distributions_whose_methods_cannot_be_loaded_are_refused_and_not_publis
     site.install("ending", algorithm="ending", engine="import os; os._exit(3)")
     code = (
         "import json; from workers import host_facts as f; r = f.refused_packages(); "
-        "print(json.dumps([r, f.versions(r)]))"
+        "print(json.dumps([r, f.versions(r, [None])]))"
     )
     environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
     printed = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, check=True)

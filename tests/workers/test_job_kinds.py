@@ -8,8 +8,9 @@ from typing import TypeVar
 import pytest
 
 import backend
+from backend.analysis.agents.job import AgentJob
 from backend.coordination.context import Context
-from backend.db import Branch, Run, StoredSaliency, job
+from backend.db import Branch, Run, StoredAgent, StoredSaliency, job
 from backend.db.base import new_id
 from backend.fleet.jobs.kinds import FileLost, Stored, Written, job_kinds
 from backend.replays.episodes.job import PolicyJob, RepeatedEpisode
@@ -17,7 +18,7 @@ from backend.replays.recordings.job import Game
 from backend.runs.evaluations.job import EvaluationJob
 from backend.specs.play import PlaySetup
 from backend.specs.run import parse_run_spec
-from tests.support.rows import CARTPOLE, episode_row, evaluation_row, video_row
+from tests.support.rows import CARTPOLE, agent_card, episode_row, evaluation_row, video_row
 from workers.engine import commands
 from workers.job_files import JobFiles, job_folder
 
@@ -44,6 +45,11 @@ NEEDED: dict[str, object] = {
         evaluation_row(RUN.id, 100, None, checkpoint="a.pt"), RUN, CHECKPOINT, STARTS
     ),
     job.BRANCH: PolicyJob(Branch(**PLANNED), EPISODE, RUN, CHECKPOINT),
+    job.AGENT: AgentJob(
+        StoredAgent(id=new_id(), format="onnx", card=agent_card(RUN.id).model_dump(mode="json")),
+        RUN,
+        CHECKPOINT,
+    ),
     job.SALIENCY: PolicyJob(StoredSaliency(decision=3), EPISODE, RUN, CHECKPOINT),
 }
 """What a job of each kind loads."""

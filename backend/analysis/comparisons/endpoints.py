@@ -131,8 +131,8 @@ def list_run_groups(
         Text,
         Query(
             max_length=250,
-            description="What the runs of a group have in common: `seed`: everything except the seed; "
-            "`algorithm`, `environment`, `group`, `state`, `host` or `queue`; or a setting such as "
+            description="What the runs of a group have in common: `config`, or `seed`: everything except the "
+            "seed; `algorithm`, `environment`, `group`, `state`, `host` or `queue`; or a setting such as "
             "`config.learning_rate`.",
         ),
     ],

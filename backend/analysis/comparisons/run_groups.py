@@ -47,7 +47,7 @@ def page(
     Args:
         session: a reading session.
         node: the filter, as for the list of runs.
-        by: what the runs of a group have in common.
+        by: what the runs of a group have in common; `config` is all but the seed, as `seed` is.
         sort: their order; None: by the value of a setting, otherwise the group with the latest run first.
         limit: maximum number of groups.
         cursor: id of the latest run of the last group of the previous page.
@@ -56,6 +56,7 @@ def page(
         Invalid: runs cannot be grouped by this.
         BadCursor: no group of this list starts with that run.
     """
+    by = "seed" if by == "config" else by
     setting = _setting(by)
     if setting is not None:
         listing.check_known(session, "by", setting)

@@ -297,7 +297,11 @@ def _columns(
     heads = [
         *((PUBLISHED + label, label, "published", published[label]) for label in labels),
         *([(HUMAN_HERE, "human", "people", len(people))] if people else []),
-        *((algorithm.id, algorithm.title, "ours", ours[algorithm.id]) for algorithm in ALGORITHMS.values()),
+        # The random agent beside the published one.
+        *(
+            (algorithm.id, algorithm.title, "ours", ours[algorithm.id])
+            for algorithm in sorted(ALGORITHMS.values(), key=lambda known: known.learns)
+        ),
         *((PUBLISHED + label, label, "published", published[label]) for label in others),
     ]
     known = [name for name, *_ in heads]

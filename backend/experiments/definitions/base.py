@@ -24,6 +24,7 @@ SIDE_BY_SIDE = (
 INITIAL_WEIGHTS = (
     "Initial weights are orthogonal; the papers state none, and their authors' codes draw uniformly"
 )
+NO_FIGURE = "No figure or table of the paper: a study of ours of what its text states"
 _AGENT_STARTS = "States of agents' games instead of human starts: scores are not normalised"
 _OWN_STARTS = "States of games that people have played here, not the paper's: scores are not normalised"
 

@@ -3,6 +3,7 @@
 from backend.experiments.definitions.base import (
     HUMAN_STARTS,
     INITIAL_WEIGHTS,
+    NO_FIGURE,
     NOOP_STARTS,
     SIDE_BY_SIDE,
     STANDARD_RESETS,
@@ -13,7 +14,7 @@ from backend.experiments.definitions.base import (
     arm,
     games,
 )
-from backend.experiments.specs.study import Draws, ReductionRule, StudyFigure
+from backend.experiments.specs.study import Arm, Draws, ReductionRule, StudyFigure
 from backend.specs.environments import ENVIRONMENTS
 
 GAMES_49 = tuple(
@@ -233,6 +234,81 @@ FIGURE_5 = Definition(
     },
 )
 
+_NEVER = 10**9
+"""A staleness that no gradient of these runs reaches."""
+
+
+def _discarding(staleness: tuple[int, ...], deviations: tuple[int, ...]) -> tuple[Arm, ...]:
+    """Gorila with four bundles and these bounds, prompt and late: a late learner's parameters are up to 50 of
+    its own updates old, and those of all four count."""
+    return tuple(
+        arm(
+            f"{'none' if bound == _NEVER else bound}/{outliers or 'none'}, {pace}", "gorila_dqn",
+            n_actors=4, n_learners=4, pull_interval=pull, max_gradient_staleness=bound,
+            outlier_deviations=float(outliers),
+        )
+        for pace, pull in (("prompt", 1), ("late", 50))
+        for bound in staleness
+        for outliers in deviations
+    )  # fmt: skip
+
+
+STABILITY = Definition(
+    id="gorila-stability",
+    items=(
+        Item(
+            id="gorila-stability",
+            label="Section 4.2",
+            title="Stale gradients and outliers",
+            claim="Discarding stale gradients and outliers keeps training stable where learners are slow.",
+            paper_shows="The text alone says so: shards discard gradients that are older than a threshold, "
+            "learners those whose loss is several standard deviations above its mean.",
+            figure=StudyFigure(
+                id="scores", title="Scores by bounds of staleness and deviations", kind="table",
+                reduction=ReductionRule(source="evaluations"),
+            ),
+            more=(
+                StudyFigure(
+                    id="discards", title="Staleness, and gradients discarded", kind="table",
+                    metrics=(
+                        "gorila/gradient_staleness", "gorila/gradient_staleness_max",
+                        "gorila/stale_discards", "gorila/outlier_discards", "speed/updates_per_s",
+                    ),
+                ),
+            ),
+            extra=True,
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=_discarding((_NEVER, 50), (0,)),
+            environments=("CartPole-v1",),
+            draws=Draws(n=2),
+            stop={"agent_steps": 20_000},
+            concurrency=1,
+            differs=(
+                NO_FIGURE,
+                "CartPole instead of 49 Atari games; 20,000 agent steps a run",
+                "4 bundles and 2 shards instead of 100 and 31; slow learners are ones that pull rarely",
+                "The rule for outliers is left out",
+            ),
+        ),
+        "hours": AtScale(
+            arms=_discarding((_NEVER, 50, 5), (0, 4)),
+            environments=("CartPole-v1",),
+            draws=Draws(n=4),
+            stop={"agent_steps": 40_000, "wall_time_s": 60.0},
+            concurrency=1,
+            differs=(
+                NO_FIGURE,
+                "CartPole instead of 49 Atari games; at most 40,000 agent steps and 60 seconds a run",
+                "4 bundles and 2 shards instead of 100 and 31; slow learners are ones that pull rarely",
+                "The paper states no staleness, and several deviations: 50, 5 and 4 are ours",
+            ),
+        ),
+    },
+)  # fmt: skip
+
 GORILA_PAPER = Paper(
     id="gorila",
     title="Massively Parallel Methods for Deep Reinforcement Learning",
@@ -240,5 +316,5 @@ GORILA_PAPER = Paper(
     "Petersen, Legg, Mnih, Kavukcuoglu, Silver",
     year=2015,
     short="Gorila",
-    definitions=(SCORES, FIGURE_5),
+    definitions=(SCORES, FIGURE_5, STABILITY),
 )

@@ -8,7 +8,7 @@ from backend.experiments.figures.kinds import KINDS
 from backend.experiments.figures.reducers import reducer_of
 from backend.experiments.figures.runs import is_shown, setting_of
 from backend.experiments.specs.study import Arm, StudyFigure, StudySpec
-from backend.runs.runs.groups import unlike_published
+from backend.runs.runs.groups import measured_config, unlike_published
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.protocols import protocol_title
@@ -111,7 +111,7 @@ def _differing_observations(
             is_another = cell.draw == 0 or spec.draws.space
             if environment is None or not is_another or not _is_measured(figure, arm):
                 continue
-            config = cell.spec.environment_config.model_dump(mode="json")
+            config = measured_config(cell.spec.model_dump(mode="json"))
             unlike = unlike_published(config, environment, protocols[cell.arm][cell.environment])
             if unlike:
                 message = f"{arm.label} on {cell.environment} differs from the published scores in "

@@ -175,9 +175,20 @@ def _has_packages(host: Host, run: Run) -> bool:
 
 
 def _has_package(host: Host, run: Run) -> bool:
-    """Whether the host has the version of the distribution that the run's algorithm is of."""
-    name, _, version = (run.spec.get("package") or "").partition("==")
-    return not name or host.versions.get(name) == version
+    """Whether the host has the distributions, in their versions, that algorithm and environment are of."""
+    return all(_has(host, package) for package in _packages(run).values())
+
+
+def _packages(run: Run) -> dict[str, str]:
+    """What is of another distribution -> which, as pip installs it."""
+    custom = run.spec.get("custom") or {}
+    packages = {run.algorithm: run.spec.get("package"), run.environment: custom.get("package")}
+    return {what: package for what, package in packages.items() if package}
+
+
+def _has(host: Host, package: str) -> bool:
+    name, _, version = package.partition("==")
+    return host.versions.get(name) == version
 
 
 def _extra(run: Run) -> str | None:
@@ -193,15 +204,18 @@ def _no_environment(run: Run) -> str:
 
 
 def _no_packages(run: Run, hosts: Sequence[Host]) -> str:
-    package = run.spec.get("package")
-    if package and not any(_has_package(host, run) for host in hosts):
+    for what, package in _packages(run).items():
+        if any(_has(host, package) for host in hosts):
+            continue
         name = package.partition("==")[0]
         others = "".join(f"; {host.id} has {host.versions[name]}" for host in hosts if name in host.versions)
         return (
-            f"no host that may claim it has {package}, which {run.algorithm} is of{others}: on a host, "
+            f"no host that may claim it has {package}, which {what} is of{others}: on a host, "
             f"pip install '{package}'"
         )
-    extra = _extra(run) or ""
+    extra = _extra(run)
+    if extra is None:
+        return f"no host that may claim it has both {' and '.join(_packages(run).values())}"
     return (
         f"no host that may claim it has {PACKAGES[extra]}, which {run.algorithm} needs: on a host, "
         f"{install_command(extra)}"

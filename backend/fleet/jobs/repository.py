@@ -1,6 +1,6 @@
 """Jobs in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import Job, Run
+from backend.db.run import has_packages
 from backend.fleet.jobs.kinds import job_kinds
 
 TURNS_REMEMBERED = timedelta(hours=1)
@@ -58,7 +59,12 @@ def add(session: Session, job: Job) -> Job | None:
 
 
 def next_claimable(
-    session: Session, environments: Sequence[str], now: datetime, *, may_expire: bool = True
+    session: Session,
+    environments: Sequence[str],
+    versions: Mapping[str, str],
+    now: datetime,
+    *,
+    may_expire: bool = True,
 ) -> Job | None:
     """The next job that is queued or whose lease has expired, locked; None if there is none.
 
@@ -68,6 +74,7 @@ def next_claimable(
     Args:
         session: a writing session.
         environments: environments of the host; jobs of kinds that need none always count.
+        versions: of the host's distributions, with which it loads algorithms and environments of runs.
         now: the database's time.
         may_expire: whether leases may have expired: hosts could renew theirs lately.
     """
@@ -86,22 +93,26 @@ def next_claimable(
         select(Job)
         .outerjoin(turn, Job.requested_by.is_not_distinct_from(turn.c.requested_by))
         .where(or_(claimable, expired) if may_expire else claimable)
-        .where(or_(*(_can_be_done(table, environments) for table in tables)))
+        .where(or_(*(_can_be_done(table, environments, versions) for table in tables)))
         .order_by(turn.c.began_at.asc().nulls_first(), rank, Job.id)
         .limit(1)
         .with_for_update(of=Job, skip_locked=True)
     ).one_or_none()
 
 
-def _can_be_done(table: type[Any] | None, environments: Sequence[str]) -> ColumnElement[bool]:
+def _can_be_done(
+    table: type[Any] | None, environments: Sequence[str], versions: Mapping[str, str]
+) -> ColumnElement[bool]:
     """Whether a job is of a kind that needs the environment of a row of this table, and a host with these
-    environments can do it."""
+    environments and distributions can do it."""
     of_kind = Job.kind.in_([kind.name for kind in job_kinds().values() if kind.environment_of is table])
     if table is None:
         # Without those of a deleted run: while it can be restored, its jobs wait for that.
         return of_kind & Job.run_id.in_(select(Run.id))
-    row_id = Job.run_id if table is Run else Job.target_id
-    return of_kind & row_id.in_(select(table.id).where(table.environment.in_(environments)))
+    rows = select(table.id).where(table.environment.in_(environments))
+    if table is Run:
+        return of_kind & Job.run_id.in_(rows.where(has_packages(versions)))
+    return of_kind & Job.target_id.in_(rows)
 
 
 def running(session: Session, job_id: str, tries: int) -> Job | None:

@@ -1,8 +1,9 @@
 """Jobs: requested by the web process, claimed by workers under a lease, like runs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 
 from sqlalchemy.orm import Session
 
@@ -59,7 +60,13 @@ def request(
 
 
 def claim(
-    session: Session, host: str, lease_s: float, environments: Sequence[str], *, may_expire: bool = True
+    session: Session,
+    host: str,
+    lease_s: float,
+    environments: Sequence[str],
+    *,
+    versions: Mapping[str, str] = MappingProxyType({}),
+    may_expire: bool = True,
 ) -> Job | None:
     """Lease the next claimable job to `host`: a queued one, or one whose lease has expired.
 
@@ -69,13 +76,15 @@ def claim(
         lease_s: how long the lease lasts without renewal.
         environments: the environments the host can run; jobs of other runs are left to other hosts, but for
             those of videos that scripts have sent.
+        versions: of the host's distributions; jobs of runs of an algorithm or environment of a distribution
+            need that.
         may_expire: whether leases may have expired: hosts could renew theirs lately.
     """
     now = database_now(session)
-    job = repository.next_claimable(session, environments, now, may_expire=may_expire)
+    job = repository.next_claimable(session, environments, versions, now, may_expire=may_expire)
     while job is not None and job.tries >= MAX_TRIES:
         _set_state(session, job, "failed", f"the worker died {job.tries} times while it ran this job")
-        job = repository.next_claimable(session, environments, now, may_expire=may_expire)
+        job = repository.next_claimable(session, environments, versions, now, may_expire=may_expire)
     if job is None:
         return None
     job.state, job.host, job.tries = "running", host, job.tries + 1

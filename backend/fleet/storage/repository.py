@@ -7,7 +7,7 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, CleanUp, Episode, Job, Media, RemovedFile, Run, Video
+from backend.db import Checkpoint, CleanUp, Episode, Job, Media, RemovedFile, Run, StoredAgent, Video
 from backend.db.job import OF_EPISODES, THUMBNAIL, VIDEO_THUMBNAIL
 from backend.db.run import WITH_DELETED
 from backend.platform.artifacts import ArtifactKind, thumbnail_file
@@ -70,8 +70,8 @@ def has_replay(session: Session, run_id: str, file: str) -> bool:
 
 
 def has_video(session: Session, run_id: str, file: str) -> bool:
-    """Whether a run has an uploaded video in this file, or an episode or uploaded video whose video or
-    thumbnail it is or is going to be."""
+    """Whether a run has an uploaded video or an exported agent in this file, or an episode or uploaded video
+    whose video or thumbnail it is or is going to be."""
     target_id = file[:26]
     is_thumbnail = file == thumbnail_file(target_id)
     names_it = (Video.video == file) | (Video.sent == file)
@@ -85,7 +85,8 @@ def has_video(session: Session, run_id: str, file: str) -> bool:
     )
     has_file = (Episode.thumbnail_bytes if is_thumbnail else Episode.video).is_not(None)
     rendered = select(Episode.id).where(Episode.id == target_id, has_file, Episode.removed.is_(False))
-    return any(session.scalar(rows.limit(1)) is not None for rows in (sent, rendering, rendered))
+    exported = select(StoredAgent.id).where(StoredAgent.id == target_id)
+    return any(session.scalar(rows.limit(1)) is not None for rows in (sent, rendering, rendered, exported))
 
 
 def has_media(session: Session, run_id: str, file: str) -> bool:

@@ -178,6 +178,13 @@ EXAMPLES: dict[str, Any] = {
     "MoveRequest": {"after": "01JD3QZ6W9K0Y5T8H2V4B7N1XC"},
     "BulkRequest": {"action": "stop", "filter": "algorithm=paac state=running", "dry_run": True},
     "EvaluationRequest": {"protocol": "noop_starts", "episodes": 30, "seed": 1},
+    "RandomEvaluationRequest": {
+        "environment": "ALE/Pong-v5",
+        "protocol": "noop_starts_5min",
+        "episodes": 30,
+        "seed": 1,
+        "rate": "10_hz",
+    },
     "BranchRequest": {
         "episode": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
         "decision": 240,

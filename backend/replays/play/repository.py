@@ -1,12 +1,13 @@
 """Play sessions in the database."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import Attempt, PlaySession, User, keyset
+from backend.db import Attempt, PlaySession, Run, User, keyset
+from backend.db.run import has_packages
 
 
 def add(session: Session, play: PlaySession) -> None:
@@ -83,6 +84,12 @@ def queued(session: Session, environments: Collection[str]) -> Iterator[PlaySess
         play = session.scalars(locked.with_for_update(skip_locked=True)).one_or_none()
         if play is not None:
             yield play
+
+
+def can_load(session: Session, run_id: str, versions: Mapping[str, str]) -> bool:
+    """Whether a host with these versions of packages can load agents of a run; True if the run is gone."""
+    lacking = select(Run.id).where(Run.id == run_id, ~has_packages(versions))
+    return session.scalars(lacking).first() is None
 
 
 def renew(session: Session, host: str, ids: Collection[str], expires_at: datetime) -> set[str]:

@@ -167,8 +167,11 @@ def _environment(
     return known, play_config(known, every_frame=every_frame)
 
 
-def _suits(play: PlaySession, versions: Mapping[str, str]) -> bool:
-    """Whether a host with these versions of packages simulates what a session goes on from as it was."""
+def _suits(session: Session, play: PlaySession, versions: Mapping[str, str]) -> bool:
+    """Whether a host with these versions of packages simulates what a session goes on from as it was, and
+    loads its agent."""
+    if play.agent is not None and not repository.can_load(session, play.agent["run_id"], versions):
+        return False
     if play.moment is None or _is_damaged(play):  # which ends it, on any host
         return True
     beginning = _beginning(play)
@@ -186,11 +189,12 @@ def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | No
         for active in hosts.active_hosts(session, lease_s)
         if active.alive
         and play.environment in active.host.environments
-        and _suits(play, active.host.versions)
+        and _suits(session, play, active.host.versions)
     ]
     if not able:
         of_episode = "" if play.moment is None else " with the package that has simulated the episode"
-        return f"no running worker has {play.environment}{of_episode}"
+        of_agent = "" if play.agent is None else ", and the package of its agent's run if that needs one"
+        return f"no running worker has {play.environment}{of_episode}{of_agent}"
     if all(host.draining for host in able):
         return "every worker that has the environment is draining"
     played = sum(running.get(host.id, 0) for host in able)
@@ -205,10 +209,12 @@ def why_waiting(session: Session, play: PlaySession, lease_s: float) -> str | No
 
 def claim(session: Session, host: str, lease_s: float, environments: Sequence[str]) -> PlaySession | None:
     """Lease the session that waits longest to `host`; None if there is none in its environments that it can
-    play: with the versions of its packages, if its games go on from an episode."""
+    play: with the versions of its packages, if its games go on from an episode or have an agent."""
     row = hosts.find(session, host)
     versions = {} if row is None else row.versions
-    play = next((play for play in repository.queued(session, environments) if _suits(play, versions)), None)
+    play = next(
+        (play for play in repository.queued(session, environments) if _suits(session, play, versions)), None
+    )
     if play is None:
         return None
     now = database_now(session)

@@ -111,6 +111,7 @@ def _vector_table(algorithms: Iterable[Algorithm]) -> str:
         (
             (a.title, ", ".join(f"`{name}` {_shown(value)}" for name, value in a.vector_defaults.items()))
             for a in algorithms
+            if a.vector_defaults
         ),
     )
 

@@ -7,30 +7,31 @@ from fastapi import Query, Response
 from backend.db.job import EVALUATION
 from backend.fleet.jobs import repository as jobs
 from backend.http.access import Operator, Viewer
-from backend.http.dependencies import ReadSession, WriteSession
+from backend.http.dependencies import AppStateDep, ReadSession, Work, WriteSession, require_room
 from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, RunId
 from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
-from backend.runs.evaluations import repository, service
+from backend.runs.evaluations import random_agent, repository, service
 from backend.runs.evaluations.schemas import (
     EvaluationOut,
     EvaluationPage,
     EvaluationRequest,
     ProtocolOut,
     Protocols,
+    RandomEvaluationRequest,
 )
 from backend.runs.runs import external
 from backend.runs.runs import service as runs
+from backend.runs.runs.schemas import RunOut
 from backend.runs.starts import service as starts
 from backend.specs.protocols import protocols_of
 
-router = ResourceRouter(
-    prefix="/runs/{run_id}/evaluations", tags=["evaluations"], route_class=IdempotentRoute
-)
+router = ResourceRouter(tags=["evaluations"], route_class=IdempotentRoute)
+_OF_RUN = "/runs/{run_id}/evaluations"
 
 
-@router.get("", response_model=EvaluationPage)
+@router.get(_OF_RUN, response_model=EvaluationPage)
 def list_evaluations(
     run_id: RunId,
     principal: Viewer,
@@ -49,7 +50,7 @@ def list_evaluations(
     return json_response(EvaluationPage(items=items, next_cursor=next_cursor))
 
 
-@router.get("/protocols")
+@router.get(f"{_OF_RUN}/protocols")
 def list_protocols(run_id: RunId, principal: Viewer, session: ReadSession) -> Protocols:
     """The protocols under which the run's checkpoints can be evaluated, with those of its start sets."""
     spec = external.trainable_spec(runs.get(session, run_id), "evaluate")
@@ -66,7 +67,7 @@ def list_protocols(run_id: RunId, principal: Viewer, session: ReadSession) -> Pr
     return Protocols(default=spec.evaluation_protocol, items=items)
 
 
-@router.post("", status_code=201)
+@router.post(_OF_RUN, status_code=201)
 def request_evaluation(
     run_id: RunId, principal: Operator, session: WriteSession, body: EvaluationRequest | None = None
 ) -> EvaluationOut:
@@ -82,3 +83,15 @@ def request_evaluation(
         requested_by=principal.id,
     )
     return EvaluationOut.of(evaluation, job, runs.get(session, run_id))
+
+
+@router.post("/evaluations/random", status_code=201)
+def evaluate_random_agent(
+    body: RandomEvaluationRequest, principal: Operator, state: AppStateDep, work: Work
+) -> RunOut:
+    """Evaluate a random agent: creates a run of the algorithm `random`, which takes one decision and then is
+    evaluated. Its last evaluation has the score."""
+    require_room(state.settings)
+    run = random_agent.create(work, body, principal)
+    state.limits.quotas.charge(principal, state.settings, n_runs=1)
+    return RunOut.of(run)

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from backend.runs.runs.groups import human_reference
 from backend.specs import protocols
 from backend.specs.environments.custom import CustomConfig
 from backend.specs.fields import ENVIRONMENT_PREFIX, Schema, Strict
-from backend.specs.run_fields import Seed
+from backend.specs.run_fields import MAX_ENVIRONMENT, Seed
 
 
 class EvaluationRequest(Strict):
@@ -33,6 +33,32 @@ class EvaluationRequest(Strict):
     checkpoint: Text | None = Field(
         default=None, max_length=26, description="Id of a checkpoint of this run; default: the latest."
     )
+
+
+Rate = Literal["each_decision", "10_hz"]
+
+
+class RandomEvaluationRequest(Strict):
+    """The body of `POST /evaluations/random`."""
+
+    environment: Text = Field(max_length=MAX_ENVIRONMENT, examples=["ALE/Pong-v5"])
+    """Id of the environment, from `GET /environments`."""
+    environment_config: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the environment; those that are left out have their defaults."""
+    protocol: Text | None = Field(
+        default=None,
+        max_length=50,
+        description="Id of a protocol, such as `noop_starts`, or `agent_starts:NAME` for the start set NAME; "
+        "default: `noop_starts_5min` in Atari games, as for the published scores, else the environment's.",
+    )
+    episodes: int = Field(default=30, ge=1, le=1_000)
+    """Number of episodes to play."""
+    seed: Seed = 0
+    """Seed of the run, from which those of the environment and of the actions follow."""
+    rate: Rate | None = None
+    """How often it chooses an action. each_decision: whenever a trained agent would. 10_hz: in Atari games,
+    at every sixth emulator frame. Default: 10_hz in Atari games, as for the published scores, else
+    each_decision."""
 
 
 class ProtocolOut(Schema):

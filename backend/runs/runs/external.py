@@ -100,7 +100,9 @@ def _seed(spec: dict[str, Any], config: dict[str, Any], seed: int | None) -> tup
     return (known, is_given) if known is not None else (seed, seed is not None)
 
 
-def trainable_spec(run: Run, action: Literal["fork", "evaluate", "change the settings of"]) -> RunSpec:
+def trainable_spec(
+    run: Run, action: Literal["fork", "evaluate", "export", "change the settings of"]
+) -> RunSpec:
     """The specification of a run of Callboard's own.
 
     Raises:

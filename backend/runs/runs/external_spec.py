@@ -62,6 +62,7 @@ REFUSALS = {
     "kill": "only its own script can end it; use stop to request that",
     "fork": "its checkpoints are files of its own script, which Callboard cannot load",
     "evaluate": "its checkpoints are files of its own script, which Callboard cannot load",
+    "export": "its checkpoints are files of its own script, which Callboard cannot load",
     "change the settings of": "only its own script can change its settings",
 }
 """What Callboard cannot do with an external run, and why."""

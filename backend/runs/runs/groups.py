@@ -30,6 +30,9 @@ T = TypeVar("T")
 
 _LEARNING_ONLY = frozenset({"life_loss_terminal", "frame_maximum", "normalise"})
 """Environment settings that affect learning, but neither the scores nor what the agent observes."""
+_OBSERVING_AND_CHOOSING = frozenset({"observation_size", "crop", "frame_skip"})
+"""Environment settings of what an agent observes and how often it chooses: those of a random agent, which
+observes nothing, are its own affair."""
 
 
 class Brief(NamedTuple):
@@ -315,9 +318,19 @@ def own_protocol(run: Run) -> str | None:
         return None
 
 
+def measured_config(spec: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the environment as far as scores depend on them, the others with their defaults."""
+    settings = configs_of(spec)["environment_config"]
+    known = ALGORITHMS.get(spec.get("algorithm", "")) if is_whole(spec) and not is_external(spec) else None
+    if known is None or known.learns:
+        return settings
+    _, standard = defaults(*defaults_key(spec))
+    return settings | {name: standard[name] for name in _OBSERVING_AND_CHOOSING & standard.keys()}
+
+
 def training_key(run: Run) -> str:
     """Equal for runs whose training returns can be compared: the same environment, observed alike."""
-    return _scored_as(run.environment, None, configs_of(run.spec)["environment_config"])
+    return _scored_as(run.environment, None, measured_config(run.spec))
 
 
 def evaluation_key(run: GroupedRun, protocol: str | None) -> str:
@@ -326,7 +339,7 @@ def evaluation_key(run: GroupedRun, protocol: str | None) -> str:
     Settings of training that the protocol replaces, such as sticky actions, do not count; what the agent
     sees and does in the evaluation does: observation size, crop, action set, action repeat.
     """
-    return _scored_as(run.environment, protocol, configs_of(run.spec)["environment_config"])
+    return _scored_as(run.environment, protocol, measured_config(run.spec))
 
 
 def is_measured_as_published(run: GroupedRun, environment: Environment, protocol: str) -> bool:
@@ -339,7 +352,7 @@ def is_measured_as_published(run: GroupedRun, environment: Environment, protocol
 
 def is_specified_as_published(spec: dict[str, Any], environment: Environment, protocol: str) -> bool:
     """Whether a run with this specification in this environment is measured as published scores were."""
-    return not unlike_published(configs_of(spec)["environment_config"], environment, protocol)
+    return not unlike_published(measured_config(spec), environment, protocol)
 
 
 def unlike_published(

@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
 
     own = _find_algorithms()
     others = find_packages(own)
-    globals().update(ALGORITHMS=own | others.algorithms, PACKAGE_PROBLEMS=others.problems)
+    globals().update(ALGORITHMS=own | others.values, PACKAGE_PROBLEMS=others.problems)
     return globals()[name]
 
 

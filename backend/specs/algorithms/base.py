@@ -184,6 +184,8 @@ class Algorithm:
     """Defaults that differ, in addition, for continuous actions."""
     continuous_sources: Sources = field(default_factory=dict)
     """The source of each of `continuous_defaults`."""
+    learns: bool = True
+    """Whether it trains anything. If not, it neither has updates nor regards what it observes."""
     action_values: bool = False
     """Whether it learns Q: its replays hold Q(s, .) instead of a policy."""
     evaluation_protocol: str = "noop_starts"

@@ -271,6 +271,8 @@ _METRICS = {
     "ga3c/prediction_queue": Metric("Prediction queue", "Requests"),
     "ga3c/training_batch": Metric("Training batch", "Batch size"),
     "ga3c/prediction_batch": Metric("Prediction batch", "Batch size"),
+    "ga3c/policy_lag": Metric("Policy lag", "Updates"),
+    "ga3c/policy_lag_max": Metric("Policy lag, maximum", "Updates"),
     "speed/predictions_per_s": Metric("Predictions (PPS)", "Predictions/s"),
 }
 _PANELS = (

@@ -18,7 +18,7 @@ from backend.specs.algorithms.replayed import (
 )
 from backend.specs.constants import MNIH_2015, NAIR_2015, Source, ours
 from backend.specs.fields import setting
-from backend.specs.metrics import Panel
+from backend.specs.metrics import Metric, Panel
 
 MAX_PARTS = 1_024
 RAY_BYTES = 450 * MIB
@@ -288,6 +288,12 @@ _PANELS = (
     Panel("actor_episodes", "Episodes per actor", "Episodes", {"gorila/episodes": ""}),
 )
 
+_METRICS = {
+    "gorila/gradient_staleness": Metric("Gradient staleness", "Updates"),
+    "gorila/gradient_staleness_max": Metric("Gradient staleness, maximum", "Updates"),
+    "gorila/stale_discards": Metric("Stale gradients discarded", "Count in the attempt"),
+    "gorila/outlier_discards": Metric("Outliers discarded", "Count in the attempt"),
+}
 
 GORILA_DQN = Algorithm(
     id="gorila_dqn",
@@ -300,6 +306,7 @@ GORILA_DQN = Algorithm(
     observations=("pixels", "vector"),
     reproducibility="none",
     action_values=True,
+    metrics=_METRICS,
     panels=_PANELS,
     evaluation_protocol="noop_starts_5min",
     extra="gorila",

@@ -11,60 +11,24 @@ and no torch; the second is its method, which only engines load. A distribution 
 whole: none of its algorithms is in the catalogue, and the host's page says why.
 """
 
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import NamedTuple
 
 from backend.specs.algorithms.base import Algorithm, AlgorithmConfig
+from backend.specs.declared import Declared, PackageError, load_declared, requirement
 
 ALGORITHMS_GROUP, METHODS_GROUP = "callboard.algorithms", "callboard.methods"
-ID = r"[a-z][a-z0-9_]{0,39}"
+_ID = (r"[a-z][a-z0-9_]{0,39}", "must have lower-case letters, digits and _, at most 40")
 
 
-class PackageError(ValueError):
-    """A distribution's algorithms cannot be used; the message says why."""
-
-
-class Packages(NamedTuple):
-    """The algorithms of all distributions but Callboard's."""
-
-    algorithms: dict[str, Algorithm]
-    """By id."""
-    problems: dict[str, str]
-    """Distribution, as `requirement` names it -> why its algorithms are off."""
-
-
-def requirement(point: EntryPoint) -> str:
-    """The distribution of an entry point with its version, as pip installs it: `callboard-a2c-gae==1.0`."""
-    assert point.dist is not None  # those that are found have one
-    return f"{point.dist.name}=={point.dist.version}"
-
-
-def find_packages(own: Mapping[str, Algorithm]) -> Packages:
+def find_packages(own: Container[str]) -> Declared[Algorithm]:
     """Load the specs of all distributions that declare algorithms.
 
     Args:
-        own: Callboard's algorithms, whose ids are taken.
+        own: ids of Callboard's algorithms, which are taken.
     """
-    by_package: dict[str, list[EntryPoint]] = defaultdict(list)
-    for point in entry_points(group=ALGORITHMS_GROUP):
-        by_package[requirement(point)].append(point)
-    packages = Packages({}, {})
-    for package, points in sorted(by_package.items()):
-        try:
-            for point in points:
-                _check_id(point, own, by_package)
-            loaded = {point.name: replace(_load(point), package=package) for point in points}
-        except PackageError as error:
-            packages.problems[package] = str(error)
-        except (Exception, SystemExit) as error:  # another distribution's code
-            packages.problems[package] = f"{type(error).__name__}: {error}"
-        else:
-            packages.algorithms.update(loaded)
-    return packages
+    return load_declared(ALGORITHMS_GROUP, "algorithm", _ID, own, _load)
 
 
 def find_method(algorithm: Algorithm) -> EntryPoint:
@@ -79,22 +43,6 @@ def find_method(algorithm: Algorithm) -> EntryPoint:
     raise PackageError(f"{algorithm.package} declares no method {algorithm.id} in {METHODS_GROUP}")
 
 
-def _check_id(
-    point: EntryPoint, own: Mapping[str, Algorithm], by_package: Mapping[str, list[EntryPoint]]
-) -> None:
-    if re.fullmatch(ID, point.name) is None:
-        raise PackageError(f"the id {point.name} must have lower-case letters, digits and _, at most 40")
-    if point.name in own:
-        raise PackageError(f"the id {point.name} is that of an algorithm of Callboard, which stays")
-    others = {
-        package
-        for package, points in by_package.items()
-        if package != requirement(point) and any(other.name == point.name for other in points)
-    }
-    if others:
-        raise PackageError(f"{' and '.join(sorted(others))} has an algorithm {point.name} too: both are off")
-
-
 def _load(point: EntryPoint) -> Algorithm:
     algorithm = point.load()
     if not isinstance(algorithm, Algorithm):
@@ -103,7 +51,8 @@ def _load(point: EntryPoint) -> Algorithm:
         raise PackageError(f"{point.value} has the id {algorithm.id}, not {point.name}")
     for problem in _problems(algorithm):
         raise PackageError(f"{point.value}: {problem}")
-    find_method(replace(algorithm, package=requirement(point)))
+    algorithm = replace(algorithm, package=requirement(point))
+    find_method(algorithm)
     return algorithm
 
 
@@ -122,3 +71,6 @@ def _problems(algorithm: Algorithm) -> Iterator[str]:
     for observation in algorithm.observations:
         for actions in algorithm.actions:
             config.model_validate(algorithm.defaults(observation, actions))
+    for preset in algorithm.presets:
+        config.model_validate(algorithm.defaults(preset.observation, algorithm.actions[0]) | preset.config)
+    config.model_json_schema()  # raises where a setting has no schema

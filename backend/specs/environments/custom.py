@@ -62,6 +62,9 @@ class CustomEnvironment(Strict):
     actions: Actions
     action_names: tuple[Word, ...] = Field(min_length=1, max_length=1_000, strict=False)
     memory_bytes: int = Field(default=64 * 2**20, ge=0, le=2**40)
+    package: str | None = None
+    """The distribution that it is of with its version; None for one of the host's file. Only hosts with this
+    version claim a run."""
 
     def environment(self) -> Environment:
         """The same as an environment of the catalogue."""
@@ -115,6 +118,10 @@ def read_custom_environments(path: Path) -> dict[str, CustomEnvironmentEntry]:
             raise CustomEnvironmentsError(f"{path}: {first.field}: {first.message}") from None
         except (TypeError, ValueError):
             raise CustomEnvironmentsError(f"{path}: {name}: must be a table") from None
+        if entry.package is not None:
+            raise CustomEnvironmentsError(
+                f"{path}: {name}.package: only a distribution's environment has one"
+            )
         if entry.id in entries:
             raise CustomEnvironmentsError(f"{path}: {name}: {entry.id} is defined twice")
         entries[entry.id] = entry

@@ -67,9 +67,10 @@ class DueLog:
 
 
 def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
-    """File names of a run's checkpoints that requested evaluations, branches and saliency maps await."""
-    of_kind = (evaluations.awaited_checkpoints, branches.awaited_checkpoints, saliency.awaited_checkpoints)
-    return set().union(*(awaited(session, run_id) for awaited in of_kind))
+    """File names of a run's checkpoints that requested evaluations, branches, saliency maps and exports of
+    agents await."""
+    resources = (branches, evaluations, saliency, repository)
+    return set().union(*(resource.awaited_checkpoints(session, run_id) for resource in resources))
 
 
 def of_runs(session: Session, run_ids: Sequence[str], policies: Policies) -> Iterator[Removal]:

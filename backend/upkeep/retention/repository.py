@@ -24,10 +24,11 @@ from backend.db import (
     RemovedFile,
     RetentionSettings,
     Run,
+    StoredAgent,
     StoredSaliency,
     Video,
 )
-from backend.db.job import BRANCH, ENCODE, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
+from backend.db.job import AGENT, BRANCH, ENCODE, OF_EPISODES, SALIENCY, VIDEO_THUMBNAIL
 from backend.runs.checkpoints.repository import LATEST_FIRST
 from backend.upkeep.retention.policy import StoredCheckpoint, StoredEpisode
 
@@ -256,6 +257,7 @@ _SIZES = {
         (Episode, func.coalesce(Episode.thumbnail_bytes, 0), Episode.thumbnail_bytes.is_not(None)),
         (Video, Video.video_bytes + Video.sent_bytes, Video.video.is_not(None) | Video.sent.is_not(None)),
         (Video, func.coalesce(Video.thumbnail_bytes, 0), Video.thumbnail_bytes.is_not(None)),
+        (StoredAgent, func.coalesce(StoredAgent.n_bytes, 0), StoredAgent.n_bytes.is_not(None)),
     ),
     "media": _sizes((Media, Media.size_bytes.expression, Media.file.is_not(None))),
     "event_logs": _sizes((Attempt, _LOG_BYTES, _LOG_BYTES > 0)),
@@ -322,3 +324,13 @@ def _of(group: str | None, others: Sequence[str]) -> ColumnElement[bool]:
 
 def _sum(size: ColumnElement[int]) -> Any:
     return func.coalesce(func.sum(size), 0)
+
+
+def awaited_checkpoints(session: Session, run_id: str) -> set[str]:
+    """File names of a run's checkpoints whose agents are not exported yet."""
+    statement = (
+        select(StoredAgent.checkpoint)
+        .join(Job, (Job.kind == AGENT) & (Job.target_id == StoredAgent.id))
+        .where(StoredAgent.run_id == run_id, Job.state.in_(("queued", "running")))
+    )
+    return set(session.scalars(statement))

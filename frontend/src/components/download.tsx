@@ -7,8 +7,10 @@ import { sessionHeaders } from '@/api/pageSecret';
 import { withTicket } from '@/api/session';
 import { Problem } from './feedback';
 
+const POLL_MS = 1000;
+
 /**
- * Lets the browser download a file that the service may refuse to send.
+ * Lets the browser download a file that the service may refuse to send, or that a worker has to write first.
  *
  * The first request is for the status alone, and is ended once that is known: a file of any size goes to the
  * disk and not through the page's memory.
@@ -22,6 +24,14 @@ async function download(url: string): Promise<void> {
     throw toProblem(response.status, body);
   }
   first.abort();
+  if (response.status === 202) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, POLL_MS);
+    });
+    // What fails now is not begun once more.
+    await download(url.replace('&again=true', ''));
+    return;
+  }
   const link = document.createElement('a');
   link.href = withTicket(url);
   link.download = '';
@@ -31,6 +41,8 @@ async function download(url: string): Promise<void> {
 type Download = {
   /** For a link to the file. */
   onClick: (event: MouseEvent<HTMLAnchorElement>) => void;
+  /** Whether the answer is awaited. */
+  isPending: boolean;
   /** Why it was refused. */
   problem: ReactNode;
 };
@@ -43,6 +55,7 @@ export function useDownload(): Download {
       event.preventDefault();
       if (!work.isPending) work.mutate(event.currentTarget.href);
     },
+    isPending: work.isPending,
     problem: (
       <Modal opened={work.isError} onClose={work.reset} title="Export failed">
         <Problem error={work.error} />

@@ -10,13 +10,12 @@ const sources = import.meta.glob<string>('../**/*.{ts,tsx}', {
 const ADDRESS = /['"`]\/(api\/v1|help|docs|login|assets|favicon|color-scheme)\b/g;
 /** What an address may follow: calls that put the base path before it, types, and addresses of the router. */
 const WITH_BASE =
-  /(served\(|api\.[A-Z]+\(|paths\[|sourceAt\([^`]*| as |\bto[:=] ?|pathname [!=]== |getRouteApi\()\s*$/;
+  /(served\(|api\.[A-Z]+\(|paths\[|sourceAt\([^`]*| as |\bto[:=] ?|pathname [!=]== |createFileRoute\()\s*$/;
 /** Files whose addresses nothing requests. */
 const NAMES = [
   '../api/client.ts',
   '../api/generated.ts',
-  '../pages.ts',
-  '../router.tsx',
+  '../routeTree.gen.ts',
   '../components/chart/export/source.ts',
 ];
 

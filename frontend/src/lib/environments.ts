@@ -1,4 +1,4 @@
-import games from '@/api/games.json';
+import games from './games.json';
 
 /** Files, not inline data: a table loads them as it scrolls. Created by `workers.engine.envs.thumbnails`. */
 const IMAGES = import.meta.glob<string>('../assets/environments/*.webp', {

@@ -1,5 +1,5 @@
 import { useLocalStorage } from '@mantine/hooks';
-import { MAX_PROJECT } from '@/api/runBounds';
+import { MAX_PROJECT } from './runBounds';
 import { BASE } from './base';
 
 /** Services below different paths of a host share its storage. */

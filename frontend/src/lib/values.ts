@@ -1,5 +1,5 @@
 /** Several values typed into one field: a list or a range, of which each value gives a run. */
-import { MAX_RUNS } from '@/api/runBounds';
+import { MAX_RUNS } from './runBounds';
 import { formatInteger, parseNumber } from './format';
 import { parseRaw, toRaw, type ConfigField, type Raw } from './schema';
 

@@ -17,6 +17,7 @@ from backend.db import (
     PlaySession,
     RetentionSettings,
     ScriptProcess,
+    StoredAgent,
     StoredSaliency,
 )
 from backend.db.base import new_id
@@ -34,6 +35,7 @@ from tests.support.rows import (
     PROVENANCE,
     add_attempt,
     add_host,
+    agent_card,
     evaluation_row,
     make_checkpoint,
     make_run,
@@ -169,6 +171,15 @@ class Rows:
                     *branches,
                     process,
                     StoredSaliency(id=new_id(), decision=0, map=saliency, **of_policy),
+                    StoredAgent(
+                        id=new_id(),
+                        run_id=run.id,
+                        checkpoint_id=checkpoint.id,
+                        checkpoint=checkpoint.file,
+                        format="safetensors",
+                        created_at=utc_now(),
+                        card=agent_card(run.id).model_dump(mode="json"),
+                    ),
                     evaluation_row(run.id, 100, 1.0),
                     LiveSettings(
                         run_id=run.id, version=1, requested_at=utc_now(), changes={"beta": 0.5}, state="asked"

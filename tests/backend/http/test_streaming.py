@@ -9,16 +9,19 @@ from pathlib import Path
 import anyio
 import pytest
 import redis
+from sqlalchemy import select
 from starlette.types import Message
 from websockets.sync.client import connect
 
 from backend.access.auth import repository as auth
+from backend.analysis.agents import service as agents
+from backend.db import StoredAgent
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import connections
 from backend.http.limits import Slots
 from backend.http.streaming import BLOCK_BYTES, Download
-from backend.platform.artifacts import game_file, observations_file
+from backend.platform.artifacts import agent_file, game_file, observations_file
 from backend.platform.principals import Role
 from backend.pubsub.bus import CHANNEL, frames_channel
 from backend.replays.recordings import service as recordings
@@ -39,6 +42,7 @@ STREAMING = {
     "/api/v1/runs/{run_id}/export": "exports",
     "/api/v1/runs/export": "exports",
     "/api/v1/audit/export": "exports",
+    "/api/v1/runs/{run_id}/agent": "downloads",
     "/api/v1/checkpoints/{checkpoint_id}/file": "downloads",
     "/api/v1/episodes/{episode_id}/video": "downloads",
     "/api/v1/episodes/{episode_id}/observations": "downloads",
@@ -102,7 +106,16 @@ def large(sqlite_service: RunningService, tmp_path: Path) -> dict[str, str]:
     observations = tmp_path / observations_file(episode.id)
     observations.write_bytes(bytes(FILE_BYTES))
     store.put(observations, run.id, "videos")
+    agent = f"/api/v1/runs/{run.id}/agent?checkpoint={checkpoint.id}"
+    assert sqlite_service.client.get(agent).status_code == 202
+    with writing(engine) as session:
+        [exported] = session.scalars(select(StoredAgent))
+        agents.record(session, exported.id, sha256=sha256, n_bytes=FILE_BYTES)
+    archive = tmp_path / agent_file(exported.id)
+    archive.write_bytes(bytes(FILE_BYTES))
+    store.put(archive, run.id, "videos")
     return {
+        "/api/v1/runs/{run_id}/agent": agent,
         "/api/v1/runs/{run_id}/export": f"/api/v1/runs/{recorded.run_id}/export",
         "/api/v1/runs/export": f"/api/v1/runs/export?run={recorded.run_id}",
         "/api/v1/checkpoints/{checkpoint_id}/file": f"/api/v1/checkpoints/{checkpoint.id}/file",

@@ -362,6 +362,13 @@ EXPECTED: dict[str, Expected] = {
         reproducibility="bitwise",
         protocol="noop_starts_5min",
     ),
+    "random": Expected(
+        printed={"evaluation_episodes": (30, "Mnih 2015, methods", None)},
+        ours={name: value for name, value in _OPERATION.items() if name != "centre"},
+        vector={},
+        reproducibility="bitwise",
+        protocol="noop_starts_5min",
+    ),
     "gorila_dqn": Expected(
         printed=REPLAYED | GORILA,
         ours=_OPERATION

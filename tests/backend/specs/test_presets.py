@@ -14,6 +14,7 @@ from backend.specs.environments.base import Environment
 from backend.specs.protocols import PROTOCOLS
 from backend.specs.run import parse_run_spec
 from tests.backend.specs.printed import PAAC_CODE
+from tests.support.algorithms import LEARNING
 
 GAMES = [environment for environment in ENVIRONMENTS.values() if environment.family == "atari"]
 
@@ -38,7 +39,7 @@ def test_every_offered_preset_is_a_valid_request(algorithm: str) -> None:
             assert parse_run_spec(request | parts), (preset.id, environment.id)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", LEARNING)
 def test_atari_starts_with_a_full_frame_and_the_paper_comes_second(algorithm: str) -> None:
     for game in GAMES:
         presets = offered(algorithm, game)
@@ -111,7 +112,7 @@ def test_paac_has_the_printed_constants_and_those_of_its_authors_code() -> None:
 
 def test_every_preset_as_in_the_paper_is_compared_with_it() -> None:
     compared = {(algorithm, preset.id) for algorithm, preset in as_in_the_paper()}
-    assert {algorithm for algorithm, preset in compared if preset == "paper"} == set(ALGORITHMS)
+    assert {algorithm for algorithm, preset in compared if preset == "paper"} == set(LEARNING)
     assert set(VARIANTS) <= compared
 
 
@@ -192,7 +193,7 @@ def test_measured_score_stands_with_its_protocol_and_frame(algorithm: str) -> No
             assert ", standardised, " in preset.measured, preset.id
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", LEARNING)
 def test_preset_as_in_the_paper_names_what_it_reached(algorithm: str) -> None:
     [paper] = [preset for preset in ALGORITHMS[algorithm].presets if preset.id == "paper"]
     assert paper.measured

@@ -6,11 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from backend.runs.runs.schemas import RunFields
-from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.algorithms import AlgorithmConfig
 from backend.specs.algorithms.memory import NETWORKS, VECTOR_NETWORKS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, problems_of
 from backend.specs.run import REQUEST_FIELDS, parse_run_spec
+from tests.support.algorithms import LEARNING
 
 FOR_PIXELS = ", ".join(name for name in NETWORKS if name not in VECTOR_NETWORKS)
 FOR_VECTORS = ", ".join(name for name in NETWORKS if name in VECTOR_NETWORKS)
@@ -150,7 +151,7 @@ def test_memory_estimate_of_dqn_covers_replay_filled_by_the_run() -> None:
     assert stored - small == 2 * 7_066 * 10_000
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", LEARNING)
 def test_memory_estimate_covers_the_environments_of_random_play(algorithm: str) -> None:
     def estimate(**config: Any) -> int:
         request = PONG | {"algorithm": algorithm, "config": {"evaluation_episodes": 2, **config}}

@@ -33,6 +33,7 @@ from backend.specs.events import (
 from backend.specs.fields import marked_fields
 from backend.specs.run import RunSpec, parse_run_spec
 from tests.support import custom_environment
+from tests.support.algorithms import LEARNING
 from tests.support.engine_process import logged
 from tests.support.waiting import until
 from tests.workers.engine.contract_runs import SMALL, leftovers, small
@@ -259,9 +260,7 @@ IN_THE_GATE = ("paac", "ga3c", "a3c", "one_step_q", "dqn")
 
 
 @pytest.fixture(
-    params=[
-        name if name in IN_THE_GATE else pytest.param(name, marks=pytest.mark.long) for name in ALGORITHMS
-    ]
+    params=[name if name in IN_THE_GATE else pytest.param(name, marks=pytest.mark.long) for name in LEARNING]
 )
 def algorithm(request: pytest.FixtureRequest) -> str:
     """Id of each algorithm."""

@@ -31,6 +31,7 @@ def _pairs() -> Iterator[Any]:
         able = [
             algorithm.id
             for algorithm in ALGORITHMS.values()
+            if algorithm.learns
             if environment.observation in algorithm.observations and environment.actions in algorithm.actions
         ]
         quick = [name for name in able if "n_actors" not in ALGORITHMS[name].config.model_fields] or able

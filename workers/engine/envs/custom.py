@@ -24,8 +24,8 @@ from backend.specs.environments.custom import (
     CustomConfig,
     CustomEnvironmentEntry,
     CustomEnvironmentsError,
-    read_custom_environments,
 )
+from backend.specs.environments.installed import absence, installed_environments
 from workers.engine.envs.base import Action, Crashes, EnvCrashedError, Step
 from workers.engine.envs.checks import CheckedEnv, GymEnv, check_environment
 from workers.engine.envs.gymnasium_env import GymnasiumEnv
@@ -47,19 +47,13 @@ def refusal(environment: str) -> str | None:
 
 def _entry(environment: str) -> CustomEnvironmentEntry:
     path = os.environ.get(FILE_VARIABLE)
-    if path is None:
-        raise CustomEnvironmentsError(
-            f"{environment}: this host has no custom environments; {FILE_VARIABLE} must name the file of them"
-        )
-    entries = read_custom_environments(Path(path))
-    folder = str(Path(path).resolve().parent)
-    if folder not in sys.path:
+    file = None if path is None else Path(path)
+    installed = installed_environments(file)
+    if file is not None and (folder := str(file.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # the last place: no module of Callboard's is hidden
-    if environment not in entries:
-        raise CustomEnvironmentsError(
-            f"{environment}: not in {path}; add it there, or choose another environment"
-        )
-    return entries[environment]
+    if environment not in installed.values:
+        raise CustomEnvironmentsError(absence(environment, file, installed))
+    return installed.values[environment]
 
 
 def _create(entry: CustomEnvironmentEntry, max_episode_agent_steps: int | None) -> GymEnv:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from backend.specs.agents import DESCRIBED
 from backend.specs.events import CheckpointSavedEvent, CheckpointsRemovedEvent
 from backend.specs.run import RunSpec
 from workers.engine.files import replacing
@@ -25,7 +26,6 @@ INDEX = "archive/parameters.json"
 AGENT = "archive/agent.json"
 """Member of the file that describes its agent: the parts of the run's spec that decide how it observes and
 acts."""
-_DESCRIBED = {"algorithm", "environment", "config", "environment_config", "custom"}
 KEPT = 3
 """Number of newest checkpoints kept, in addition to those that were evaluated."""
 NAME = re.compile(r"a(?P<attempt>\d+)-s(?P<agent_steps>\d+)\.pt")
@@ -77,7 +77,7 @@ def save(
         with zipfile.ZipFile(partial, "a") as archive:
             archive.writestr(INDEX, json.dumps(index, indent=1))
             if spec is not None:
-                archive.writestr(AGENT, spec.model_dump_json(include=_DESCRIBED, indent=1))
+                archive.writestr(AGENT, spec.model_dump_json(include=set(DESCRIBED), indent=1))
         with partial.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = partial.stat().st_size

@@ -191,8 +191,8 @@ def evaluate(
 
 
 class GreedyPolicy:
-    """Another policy's best action: the most probable one, that of the highest Q, or the mean of a
-    Gaussian."""
+    """Another policy's best action: the most probable one, that of the highest Q, or the mean of a Gaussian;
+    of several that are best the one that it has chosen."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -202,8 +202,10 @@ class GreedyPolicy:
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Best actions (N,) or (N, D), V or max Q (N,), and pi or Q (N, A) or mu (N, D)."""
         action_N, value_N, policy_NA = self._policy.act(observation_N, environment_N)
-        best_N = policy_NA.argmax(-1) if action_N.ndim == 1 else policy_NA
-        return best_N, value_N, policy_NA
+        if action_N.ndim > 1:
+            return policy_NA, value_N, policy_NA
+        is_best_N = policy_NA[np.arange(len(action_N)), action_N] == policy_NA.max(-1)
+        return np.where(is_best_N, action_N, policy_NA.argmax(-1)), value_N, policy_NA
 
     def forget(self, environment: int) -> None:
         """As the other policy."""
@@ -222,18 +224,37 @@ def load_policies(spec: RunSpec, checkpoint: Path, seeds: Sequence[int]) -> list
         DamagedCheckpointError: the file cannot be read.
         ValueError: it belongs to another network.
     """
+    return policies_of(spec, load_network(spec, checkpoint), seeds)
+
+
+def policies_of(spec: RunSpec, network: Any, seeds: Sequence[int]) -> list[Policy]:
+    """Policies that share a network of the run, as for `load_policies`."""
     import torch
 
+    from workers.engine.methods.registry import METHODS
+
+    return [METHODS[spec.algorithm].policy(network, torch.device("cpu"), seed) for seed in seeds]
+
+
+def network_of(spec: RunSpec) -> Any:
+    """The network of a run's agent, untrained."""
     from workers.engine.envs import make_env
     from workers.engine.methods.registry import METHODS
+
+    env = make_env(spec.environment, spec.environment_config)
+    try:
+        return METHODS[spec.algorithm].network(spec.config, env)
+    finally:
+        env.close()
+
+
+def load_network(spec: RunSpec, checkpoint: Path) -> Any:
+    """The network of a checkpoint; raises as `load_policies`."""
     from workers.engine.nn.optimizers import FlatParameters
     from workers.engine.training.checkpoint import load
 
     state = load(checkpoint)
-    method = METHODS[spec.algorithm]
-    env = make_env(spec.environment, spec.environment_config)
-    network = method.network(spec.config, env)
-    env.close()
+    network = network_of(spec)
     flat = FlatParameters(network)
     theta = state["learner"]["theta"]
     if theta.shape != flat.theta.shape:
@@ -242,4 +263,4 @@ def load_policies(spec: RunSpec, checkpoint: Path, seeds: Sequence[int]) -> list
             f"the run's network {flat.theta.numel()}"
         )
     flat.theta.copy_(theta)
-    return [method.policy(network, torch.device("cpu"), seed) for seed in seeds]
+    return network

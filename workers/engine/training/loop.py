@@ -5,7 +5,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from workers.engine.training.replays import Replays, TrainingReplays
 from workers.engine.training.scoring import Scoring
 from workers.engine.training.start import log_provenance, log_started, logged_phases
 from workers.engine.training.usage import Usage, gpu_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 REPORT_INTERVAL_S = 1.0
 
@@ -132,6 +135,32 @@ class Training:
         finally:
             if learner is not None:
                 learner.close()
+        self._journal.emit(ended)
+        self._journal.close()
+        return ended
+
+    def adopt(self, theta: "Tensor", counters: Counters) -> EndedEvent:
+        """Write a checkpoint of an agent that was trained elsewhere, and end without training.
+
+        Args:
+            theta: its parameters, (P,), in the order of the network's.
+            counters: how long it was trained.
+
+        Raises:
+            ValueError: it is of another network.
+        """
+        learner = METHODS[self.spec.algorithm].learner(self.spec, restored=True)
+        try:
+            packages = log_provenance(self._journal, self.spec)
+            self._journal.counters = counters
+            learner.settle(self._progress())
+            learner.restore(_with_parameters(learner.state(), theta))
+            log_started(self._journal, self.spec, learner, None, None, packages)
+            self._report()
+            self._checkpoint(learner)
+        finally:
+            learner.close()
+        ended = _ended_event("stopped", f"imported after {counters.agent_steps:,} agent steps elsewhere")
         self._journal.emit(ended)
         self._journal.close()
         return ended
@@ -382,6 +411,19 @@ class Training:
 
     def _is_evaluation_due(self) -> bool:
         return self._last_evaluation_steps < self._journal.counters.agent_steps or self._is_best_score_due
+
+
+def _with_parameters(state: Any, theta: "Tensor") -> Any:
+    """A learner's state with these parameters, also those of its target network."""
+    if not isinstance(state, dict):
+        return state
+    if "theta" in state and state["theta"].shape != theta.shape:
+        raise ValueError(f"has {theta.numel()} parameters, and the network {state['theta'].numel()}")
+    names = ("theta", "theta_minus")
+    return {
+        name: theta.clone() if name in names else _with_parameters(value, theta)
+        for name, value in state.items()
+    }
 
 
 def _ended_event(

@@ -15,6 +15,7 @@ from backend.experiments.definitions.a3c.arms import (
 from backend.experiments.definitions.base import (
     CENTRED,
     INITIAL_WEIGHTS,
+    NO_FIGURE,
     SIDE_BY_SIDE,
     AtScale,
     Definition,
@@ -176,6 +177,44 @@ OPTIMIZERS = Definition(
         ),
     },
 )
+
+OPTIMIZERS_16 = Definition(
+    id="a3c-optimizers-16",
+    items=(
+        Item(
+            id="a3c-optimizers-16",
+            label="Section 4",
+            title="Three optimizers, 24 learning rates",
+            claim="With 16 actor-learners, shared statistics make RMSProp robust to the learning rate.",
+            paper_shows="The text states so; Figure S1, whose card is Optimizers, has Atari games instead.",
+            figure=StudyFigure(id="sorted-24", title="Sorted scores", kind="sorted", reduction=FINAL),
+            more=(
+                StudyFigure(
+                    id="by-rate", title="Score by learning rate", kind="scatter",
+                    setting="config.learning_rate", log=True, reduction=FINAL,
+                ),
+            ),
+            extra=True,
+        ),
+    ),
+    scales={
+        "minutes": OPTIMIZERS.scales["minutes"],
+        "hours": AtScale(
+            arms=OPTIMIZERS.scales["minutes"].arms,
+            environments=("CartPole-v1",),
+            draws=Draws(n=24, space=rates()),
+            stop={"agent_steps": 40_000, "wall_time_s": 40.0},
+            concurrency=1,
+            differs=(
+                NO_FIGURE,
+                "CartPole instead of four Atari games",
+                SMALL_SETTINGS,
+                "24 learning rates instead of 50",
+                "A3C alone; at most 40,000 agent steps and 40 seconds a run",
+            ),
+        ),
+    },
+)  # fmt: skip
 
 CONTINUOUS = Definition(
     id="a3c-continuous",

@@ -17,6 +17,7 @@ from backend.experiments.definitions.base import (
     CENTRED,
     HUMAN_STARTS,
     INITIAL_WEIGHTS,
+    NO_FIGURE,
     NOOP_STARTS,
     SIDE_BY_SIDE,
     STANDARD_RESETS,
@@ -255,6 +256,7 @@ DATA_BY_ACTORS = Definition(
             stop={"wall_time_s": 29.0, "agent_steps": 40_000, "score": 70.0},
             concurrency=1,
             differs=(
+                NO_FIGURE,
                 "CartPole instead of seven Atari games",
                 SMALL_SETTINGS,
                 "10 seeds, learning rate 0.004; at most 40,000 agent steps and 29 seconds a run",

@@ -4,6 +4,7 @@ from backend.drawing.catalogue import FRAMES
 from backend.experiments.definitions.base import (
     CENTRED,
     INITIAL_WEIGHTS,
+    NO_FIGURE,
     SIDE_BY_SIDE,
     AtScale,
     Definition,
@@ -12,12 +13,22 @@ from backend.experiments.definitions.base import (
     games,
 )
 from backend.experiments.definitions.ga3c.arms import CPU, GAMES_5, RECIPE, SMALL_PIXELS, sized
-from backend.experiments.specs.study import Draws, ReductionRule, StudyFigure
+from backend.experiments.specs.study import Arm, Draws, ReductionRule, StudyFigure
 
 _SMALL_GRID = tuple((n_a, n_p, n_t) for n_a in (4, 8, 16) for n_p in (1, 2) for n_t in (1, 2))
 _PAPER_GRID = tuple(
     (n_a, n_p, n_t) for n_a in (16, 32, 64, 128) for n_p in (1, 2, 4, 8, 16) for n_t in (1, 2, 4, 8, 16)
 )
+
+
+def _lagging(epsilons: tuple[float, ...]) -> tuple[Arm, ...]:
+    """GA3C with 16 agents, whose policy lags more with training batches of one rollout than of 40 steps."""
+    return tuple(
+        arm(f"ε {eps:g}, batch {batch}", "ga3c", None, log_eps=eps, min_training_batch=batch, n_actors=16)
+        for batch in (1, 40)
+        for eps in epsilons
+    )
+
 
 _TOP_THREE = ReductionRule(rule="top", k=3, metric="speed/updates_per_s")
 _ADJUSTMENT = StudyFigure(
@@ -351,3 +362,53 @@ FIGURE_7 = Definition(
         ),
     },
 )
+
+LAG = Definition(
+    id="ga3c-lag",
+    items=(
+        Item(
+            id="ga3c-lag",
+            label="Section 4.4",
+            title="Epsilon of the logarithm, and lag",
+            claim="A small term in the logarithm, and little lag of the policy, keep training stable.",
+            paper_shows="The text alone says so: where the policy lags, the logarithm of a probability that "
+            "has become 0 makes the gradient explode, and a small ε prevents it without clipped gradients.",
+            figure=StudyFigure(
+                id="by-epsilon", title="Score by ε", kind="scatter", setting="config.log_eps", log=True,
+                reduction=ReductionRule(source="evaluations"),
+            ),
+            more=(
+                StudyFigure(
+                    id="scores", title="Scores", kind="table", reduction=ReductionRule(source="evaluations")
+                ),
+                StudyFigure(
+                    id="lag", title="Lag of the policy", kind="table",
+                    metrics=("ga3c/policy_lag", "ga3c/policy_lag_max", "speed/updates_per_s"),
+                ),
+            ),
+            extra=True,
+        ),
+    ),
+    scales={
+        "minutes": AtScale(
+            arms=_lagging((1e-12, 1e-2)),
+            environments=("CartPole-v1",),
+            draws=Draws(n=2),
+            stop={"agent_steps": 40_000},
+            concurrency=1,
+            differs=(NO_FIGURE, "CartPole instead of Atari games; 40,000 agent steps a run", CPU),
+        ),
+        "hours": AtScale(
+            arms=_lagging((1e-12, 1e-6, 1e-2)),
+            environments=("CartPole-v1",),
+            draws=Draws(n=10),
+            stop={"agent_steps": 100_000, "wall_time_s": 50.0},
+            concurrency=1,
+            differs=(
+                NO_FIGURE,
+                "CartPole instead of Atari games; at most 100,000 agent steps and 50 seconds a run",
+                CPU,
+            ),
+        ),
+    },
+)  # fmt: skip

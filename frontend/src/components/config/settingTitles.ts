@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
-import schemas from '@/api/schemas.json';
+import schemas from '@/lib/schemas.json';
 import { allFields } from '@/lib/schema';
 
 type Titled = { algorithm: string; environment: string };

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { loginNonce } from '@/api/pageSecret';
 import { served } from '@/lib/base';
-import type { SignInError } from '@/lib/search';
+import type { SignInError } from './signInErrors';
 
 const ERRORS: Record<SignInError, (name: string) => string> = {
   denied: (name) => `${name} did not sign you in.`,

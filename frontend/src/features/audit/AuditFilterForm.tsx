@@ -4,8 +4,8 @@ import { useState } from 'react';
 import { auditExportUrl, type AuditFilter } from '@/api/audit';
 import { withTicket } from '@/api/session';
 import { useDownload } from '@/components/download';
-import { auditSearch } from '@/lib/search';
 import classes from './audit.module.css';
+import { auditSearch } from './search';
 
 const TYPING_MS = 400;
 const WRONG_YEAR = 'Enter a year from 1971 to 9997.';

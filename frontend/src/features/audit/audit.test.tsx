@@ -4,7 +4,7 @@ import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/re
 import type { ReactNode } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { auditExportUrl, auditParameters, type AuditEntry, type AuditFilter } from '@/api/audit';
-import { auditSearch } from '@/lib/search';
+import { auditSearch } from './search';
 import { AuditFilterForm } from './AuditFilterForm';
 import { AuditTable } from './AuditTable';
 

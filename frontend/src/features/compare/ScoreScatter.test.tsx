@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Score } from '@/api/figures';
 import type { Run } from '@/api/runs';
-import { compareSearch } from '@/lib/search';
+import { compareSearch } from '@/components/run/search';
 import { differing, mostTelling, ScoreScatter } from './ScoreScatter';
 
 const service = vi.hoisted(() => {

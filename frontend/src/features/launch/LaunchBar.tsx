@@ -1,6 +1,6 @@
 import { TextInput } from '@mantine/core';
 import type { FieldProblem } from '@/api/problem';
-import { MAX_RUNS } from '@/api/runBounds';
+import { MAX_RUNS } from '@/lib/runBounds';
 import { LoadingButton } from '@/components/controls';
 import type { ConfigField } from '@/lib/schema';
 import { CostLine } from './CostLine';

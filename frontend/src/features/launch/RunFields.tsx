@@ -1,7 +1,7 @@
 import { NativeSelect, Textarea, TextInput, type InputWrapperProps } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { hostsQuery } from '@/api/hosts';
-import { MAX_PRIORITY, MIN_PRIORITY } from '@/api/runBounds';
+import { MAX_PRIORITY, MIN_PRIORITY } from '@/lib/runBounds';
 import { ProjectInput } from '@/components/ProjectInput';
 import { formatInteger, parseNumber } from '@/lib/format';
 import { DEFAULT_PROJECT } from '@/lib/project';

@@ -1,5 +1,5 @@
 import { Checkbox, TextInput } from '@mantine/core';
-import { MAX_SEEDS } from '@/api/runBounds';
+import { MAX_SEEDS } from '@/lib/runBounds';
 import type { Draft } from './draft';
 import classes from './launch.module.css';
 import { MIN_SWEEP_SEEDS } from './validation';

@@ -1,8 +1,8 @@
 /** The state of the launch form. */
 import type { Algorithm, Environment, Preset } from '@/api/catalogue';
-import { MAX_NAME, MAX_RUNS } from '@/api/runBounds';
+import { MAX_NAME, MAX_RUNS } from '@/lib/runBounds';
 import type { Run, RunFields, StopSpec } from '@/api/runs';
-import schemas from '@/api/schemas.json';
+import schemas from '@/lib/schemas.json';
 import type { StartSet } from '@/api/startSets';
 import { parseNumber } from '@/lib/format';
 import { offerFor, PONG } from '@/lib/offers';

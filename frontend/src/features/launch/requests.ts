@@ -1,5 +1,5 @@
 /** The requests that the launch form sends. */
-import { MAX_GROUP } from '@/api/runBounds';
+import { MAX_GROUP } from '@/lib/runBounds';
 import type { FieldProblem } from '@/api/problem';
 import type { ForkRequest, RunFields } from '@/api/runs';
 import type { SweepRequest } from '@/api/sweeps';

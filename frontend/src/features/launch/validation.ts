@@ -11,7 +11,7 @@ import {
   MAX_TAG,
   MAX_TAGS,
   MIN_PRIORITY,
-} from '@/api/runBounds';
+} from '@/lib/runBounds';
 import { projectProblem } from '@/lib/project';
 import { formatInteger, parseNumber } from '@/lib/format';
 import { groupTitle, parseRaw, type ConfigField } from '@/lib/schema';

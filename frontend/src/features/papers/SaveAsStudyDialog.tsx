@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type SubmitEvent } from 'react';
 import { newKey } from '@/api/client';
 import { keys } from '@/api/keys';
-import { MAX_NAME } from '@/api/runBounds';
+import { MAX_NAME } from '@/lib/runBounds';
 import { draftQuery, startDraft, type StudyDraft, type StudySource } from '@/api/studies';
 import { LoadingButton } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';

@@ -1,6 +1,6 @@
 import { Button, Group, Modal, TextInput } from '@mantine/core';
 import { useState, type SubmitEvent } from 'react';
-import { MAX_NAME } from '@/api/runBounds';
+import { MAX_NAME } from '@/lib/runBounds';
 import {
   exportUrl,
   studyActions,

@@ -15,6 +15,7 @@ import { isPlayable } from '@/lib/environments';
 import { formatBytes, formatDuration, formatInteger, formatScore } from '@/lib/format';
 import { isExternal, stepsTitle } from '@/lib/run';
 import { EvaluateDialog } from './EvaluateDialog';
+import { ExportAgent } from './ExportAgent';
 
 const FILES_OF_SCRIPT =
   'The run’s script has saved these files. They are stored unchanged and cannot be loaded here: the run ' +
@@ -145,6 +146,7 @@ function Actions({ run, checkpoint, denied, onEvaluate }: ActionsProps) {
       >
         Evaluate
       </PermittedButton>
+      <ExportAgent run={run} checkpoint={checkpoint} />
       {denied === undefined ? (
         <ButtonLink
           size="compact-xs"

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import type { Run, RunFields } from '@/api/runs';
-import schemas from '@/api/schemas.json';
+import schemas from '@/lib/schemas.json';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';

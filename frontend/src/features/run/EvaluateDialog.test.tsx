@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { checkpointsQuery, protocolsQuery } from '@/api/runResources';
 import { EvaluateDialog } from './EvaluateDialog';
 
-vi.mock('@/api/runBounds', async (actual) => ({
+vi.mock('@/lib/runBounds', async (actual) => ({
   ...(await actual<object>()),
   MIN_EVALUATION_EPISODES: 3,
   MAX_EVALUATION_EPISODES: 40,

@@ -7,7 +7,7 @@ import {
   MAX_EVALUATION_SEED,
   MIN_EVALUATION_EPISODES,
   MIN_EVALUATION_SEED,
-} from '@/api/runBounds';
+} from '@/lib/runBounds';
 import { checkpointsQuery, protocolsQuery, requestEvaluation, type Protocol } from '@/api/runResources';
 import { useRunMutation, type Run } from '@/api/runs';
 import { Loading, Problem } from '@/components/feedback';

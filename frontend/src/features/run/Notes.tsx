@@ -2,7 +2,7 @@ import { Button, SegmentedControl, Textarea } from '@mantine/core';
 import { useSessionStorage } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import { fieldError } from '@/api/problem';
-import { MAX_NOTES } from '@/api/runBounds';
+import { MAX_NOTES } from '@/lib/runBounds';
 import { Markdown } from '@/components/Markdown';
 import { PermittedButton } from '@/components/permission';
 import classes from './edit.module.css';

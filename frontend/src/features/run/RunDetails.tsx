@@ -1,5 +1,5 @@
 import { Anchor } from '@mantine/core';
-import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MAX_PROJECT, MIN_PRIORITY } from '@/api/runBounds';
+import { MAX_GROUP, MAX_METRIC, MAX_PRIORITY, MAX_PROJECT, MIN_PRIORITY } from '@/lib/runBounds';
 import type { Run } from '@/api/runs';
 import { InlineEdit } from '@/components/InlineEdit';
 import { projectProblem } from '@/lib/project';

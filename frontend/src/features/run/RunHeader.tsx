@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { MAX_NAME } from '@/api/runBounds';
+import { MAX_NAME } from '@/lib/runBounds';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { InlineEdit } from '@/components/InlineEdit';
 import { useDenied } from '@/components/permission';

@@ -3,7 +3,7 @@ import { IconPlus, IconX } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import { fieldError } from '@/api/problem';
-import { MAX_TAG, MAX_TAGS } from '@/api/runBounds';
+import { MAX_TAG, MAX_TAGS } from '@/lib/runBounds';
 import { queryOfTag } from '@/lib/run';
 import { defined } from '@/lib/search';
 import classes from './edit.module.css';

@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core';
 import { useRef, useState } from 'react';
-import { MAX_COMPARED } from '@/api/runBounds';
+import { MAX_COMPARED } from '@/lib/runBounds';
 import type { BulkAction, BulkTarget } from '@/api/runs';
 import { ButtonLink } from '@/components/controls';
 import { PermittedButton, useDenied } from '@/components/permission';

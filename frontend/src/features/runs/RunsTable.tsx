@@ -5,7 +5,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { type Beside, useNames } from '@/api/names';
-import { MAX_COMPARED } from '@/api/runBounds';
+import { MAX_COMPARED } from '@/lib/runBounds';
 import { runMetricsQuery } from '@/api/runFields';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';

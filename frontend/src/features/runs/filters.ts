@@ -1,7 +1,7 @@
 import type { GroupBy, GroupSort } from '@/api/comparisons';
 import type { RunsQuery } from '@/api/runs';
 import type { RunState } from '@/lib/run';
-import type { runsSearch } from '@/lib/search';
+import type { runsSearch } from '@/components/run/search';
 
 /** The search parameters of the runs page. */
 export type RunsSearch = ReturnType<typeof runsSearch>;

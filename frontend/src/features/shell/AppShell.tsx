@@ -1,6 +1,6 @@
 import { Menu, Tooltip } from '@mantine/core';
 import { IconDots, IconHelpCircle, IconPlus } from '@tabler/icons-react';
-import { Link, Outlet, useRouter, useRouterState } from '@tanstack/react-router';
+import { type AnyRoute, Link, Outlet, useRouter, useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useConnection } from '@/api/liveUpdates';
 import { MenuLink } from '@/components/controls';
@@ -48,11 +48,13 @@ const HELP = served('/help/');
 
 /** The pages of the navigation, which their routes declare. */
 function usePages() {
-  const { routesById } = useRouter();
-  return Object.values(routesById).flatMap(({ fullPath, options }) => {
-    const nav = options.staticData?.nav;
-    return nav ? [{ to: fullPath, ...nav }] : [];
-  });
+  const { routesByPath } = useRouter();
+  return Object.entries<AnyRoute>({ ...routesByPath })
+    .flatMap(([to, { options }]) => {
+      const nav = options.staticData?.nav;
+      return nav ? [{ to, ...nav }] : [];
+    })
+    .toSorted((a, b) => a.order - b.order);
 }
 
 type NavPage = ReturnType<typeof usePages>[number];

@@ -1,6 +1,6 @@
 import { TextInput } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import { MAX_GROUP } from '@/api/runBounds';
+import { MAX_GROUP } from '@/lib/runBounds';
 import { useDeleteGroupRetention, type Policy, type Retention } from '@/api/storage';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { Empty } from '@/components/feedback';

@@ -1,7 +1,7 @@
 import { Button, Group, Modal, TextInput } from '@mantine/core';
 import { useState, type SubmitEvent } from 'react';
 import { asProblem, fieldError } from '@/api/problem';
-import { MAX_CONFIGURATIONS, MAX_SEEDS } from '@/api/runBounds';
+import { MAX_CONFIGURATIONS, MAX_SEEDS } from '@/lib/runBounds';
 import { sweepActions, useSweepMutation, type Sweep, type SweepExtension } from '@/api/sweeps';
 import { LoadingButton } from '@/components/controls';
 import { Problem } from '@/components/feedback';

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { MAX_NAME } from '@/api/runBounds';
+import { MAX_NAME } from '@/lib/runBounds';
 import { sweepActions, useSweepMutation, type SweepChanges, type SweepDetail } from '@/api/sweeps';
 import { ConfirmDialog } from '@/components/ConfirmDialog';
 import { InlineEdit } from '@/components/InlineEdit';

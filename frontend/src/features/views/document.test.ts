@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareSearch, runsSearch, viewSearch } from '@/lib/search';
+import { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
 import {
   differs,
   isTooLong,

@@ -10,7 +10,8 @@ import {
 } from '@/components/chart/seriesStyles';
 import { parseSizes } from '@/components/chart/panelSize';
 import { joinNames, splitNames } from '@/lib/names';
-import { type compareSearch, defined, type runsSearch, type viewSearch } from '@/lib/search';
+import type { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
+import { defined } from '@/lib/search';
 
 export type RunsSearch = ReturnType<typeof runsSearch>;
 export type CompareSearch = ReturnType<typeof compareSearch>;
@@ -197,7 +198,7 @@ function toCompare(document: ViewDocument): CompareSearch {
     pairs: verdict.pairs === 'all' ? verdict.pairs : undefined,
     protocol: verdict.protocol ?? undefined,
     threshold: verdict.threshold ?? undefined,
-  }) as CompareSearch;
+  });
 }
 
 /** Whether a page shows something else than a saved document. */

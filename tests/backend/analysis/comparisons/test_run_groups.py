@@ -38,6 +38,7 @@ def test_group_by_seed_returns_median_and_interval(client: Client, engine: Engin
     ]
     other = make_scored_run(engine, None, config={"beta": 0.1}, state=RunState.RUNNING)
     answer = client.get(GROUPS, params={"by": "seed"}).json()
+    assert client.get(GROUPS, params={"by": "config"}).json() == answer
     assert answer["total"] == 3
     newest, pair, seeds = answer["items"]
     assert (newest["runs"], newest["n_scored"], newest["states"]) == ([other], 0, {"running": 1})

@@ -50,6 +50,9 @@ def test_csv_of_two_runs_names_the_run_of_each_row(two_runs: list[RecordedRun]) 
         assert described["id"] == run.run_id
         assert described["spec"]["seed"] == run.seed
         assert described["provenance"] == ([] if run is two_runs[0] else [ATTEMPT])
+        assert {(row["algorithm"], row["environment"], row["seed"]) for row in own} == {
+            ("paac", "CartPole-v1", str(run.seed))
+        }
         points = [float(row["value"]) for row in own if (row["metric"], row["source"]) == METRICS[0]]
         assert points == pytest.approx([row[4] for row in run.live[METRICS[0]]], nan_ok=True)
 
@@ -62,6 +65,23 @@ def test_parquet_of_two_runs_holds_all_points_and_the_specs(two_runs: list[Recor
     described = json.loads(table.schema.metadata[b"runs"])
     assert [described[run.run_id]["spec"]["seed"] for run in two_runs] == [1, 2]
     assert [described[run.run_id]["provenance"] for run in two_runs] == [[], [ATTEMPT]]
+
+
+@pytest.mark.service
+def test_export_of_several_runs_has_a_column_for_each_setting_in_which_they_differ(engine: Engine) -> None:
+    changes = [{"n_e": 8}, {"n_e": 16, "learning_rate": 0.5}]
+    runs = [RecordedRun(engine, seed, {"config": config}) for seed, config in enumerate(changes)]
+    for run in runs:
+        run.append({METRICS[0]: 2})
+    table = pq.read_table(io.BytesIO(b"".join(exported(runs, "parquet"))))
+    rows = csv.DictReader(io.StringIO(b"".join(exported(runs, "csv")).decode()))
+    names = [name for name in table.column_names if name.startswith(("config.", "environment_config."))]
+    assert set(names) == {"config.n_e", "config.learning_rate"}
+    assert table["config.n_e"].to_pylist() == [8, 8, 16, 16]
+    assert {(row["run"], row["config.n_e"]) for row in rows} == {
+        (runs[0].run_id, "8"),
+        (runs[1].run_id, "16"),
+    }
 
 
 @pytest.mark.service

@@ -18,9 +18,11 @@ def _run(state: RunState = RunState.QUEUED, **changes: Any) -> Run:
     asked = {
         key: changes.pop(key) for key in ("host", "queue", "device", "stop", "package") if key in changes
     }
+    custom = changes.pop("custom", None)
     spec = parse_run_spec(CARTPOLE | {"stop": {"wall_time_s": 1000}} | asked)
     columns: dict[str, Any] = {
-        "algorithm": spec.algorithm, "environment": spec.environment, "spec": spec.model_dump(mode="json"),
+        "algorithm": spec.algorithm, "environment": spec.environment,
+        "spec": spec.model_dump(mode="json") | {"custom": custom},
         "queue": spec.queue, "wanted_host": spec.host, "memory_estimate_bytes": GIB, "state": state,
         "agent_steps": 1000, "wall_time_s": 100.0, "agent_steps_per_s": None,
     }  # fmt: skip
@@ -104,6 +106,17 @@ def test_reason_names_the_presets_that_fit_the_largest_host() -> None:
             "'mine==1.0'",
         ),
         (_run(package="mine==1.0"), [_host(versions={"mine": "1.0"})], "a host is about to claim it"),
+        (
+            _run(package="mine==1.0", custom={"package": "lines==1.0"}),
+            [_host(versions={"mine": "1.0"})],
+            "no host that may claim it has lines==1.0, which CartPole-v1 is of: on a host, pip install "
+            "'lines==1.0'",
+        ),
+        (
+            _run(package="mine==1.0", custom={"package": "lines==1.0"}),
+            [_host(versions={"mine": "1.0"}), _host("b", versions={"lines": "1.0"})],
+            "no host that may claim it has both mine==1.0 and lines==1.0",
+        ),
         (_run(device="cuda"), [_host()], "it requires a GPU, and no host that may claim it has one"),
         (
             _run(memory_estimate_bytes=16 * GIB),

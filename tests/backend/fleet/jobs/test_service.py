@@ -51,6 +51,17 @@ def test_concurrent_requests_for_same_target_create_one_job(engine: Engine) -> N
     assert len(set(job_ids)) == 1
 
 
+def test_job_is_left_to_a_host_with_the_package_of_the_runs_algorithm(engine: Engine) -> None:
+    run = make_run(engine, package="mine==1.0")
+    with writing(engine) as session:
+        job = service.request(session, "evaluation", run.id, TARGET, queue="cpu")
+        assert service.claim(session, "a", LEASE_S, ENVS) is None
+        assert service.claim(session, "a", LEASE_S, ENVS, versions={"mine": "2.0"}) is None
+        claimed = service.claim(session, "b", LEASE_S, ENVS, versions={"mine": "1.0"})
+        assert claimed is not None
+        assert claimed.id == job.id
+
+
 def test_repeated_request_returns_same_job(engine: Engine) -> None:
     run = make_run(engine)
     with writing(engine) as session:

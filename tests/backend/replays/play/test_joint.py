@@ -119,6 +119,13 @@ def test_session_is_left_to_a_host_that_simulates_its_episode_as_it_was(
         by_a = play.claim(session, "a", 60.0, [BREAKOUT])
         assert by_a is not None
         assert by_a.id == opened["id"]
+    mine = make_run(engine, environment=BREAKOUT, package="mine==1.0")
+    make_checkpoint(engine, mine)
+    _opened(service, agent={"run": mine.id})
+    add_host(engine, "c", versions={"mine": "1.0"}, environments=[BREAKOUT])
+    with writing(engine) as session:
+        assert play.claim(session, "b", 60.0, [BREAKOUT]) is None
+        assert play.claim(session, "c", 60.0, [BREAKOUT]) is not None
 
 
 def test_agents_that_cannot_act_in_the_session_are_refused_with_the_field(

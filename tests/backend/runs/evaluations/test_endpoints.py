@@ -9,6 +9,7 @@ from backend.db.job import THUMBNAIL
 from backend.fleet.jobs import service as jobs
 from backend.runs.evaluations import service as evaluations
 from backend.specs.environments import ENVIRONMENTS
+from backend.specs.run import parse_run_spec
 from tests.support.rows import make_checkpoint, make_run
 from tests.support.service import RunningService
 
@@ -145,3 +146,56 @@ def test_protocols_are_listed_with_default_and_reason_of_unavailable_ones(
             assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "protocol")
             assert reason in answer.json()["errors"][0]["message"]
     assert service.client.post(url).json()["protocol"] == default
+
+
+RANDOM = "/api/v1/evaluations/random"
+
+
+@pytest.mark.parametrize(
+    ("body", "protocol", "frame_skip"),
+    [
+        ({"environment": "ALE/Pong-v5"}, "noop_starts_5min", 6),
+        ({"environment": "ALE/Pong-v5", "rate": "each_decision"}, "noop_starts_5min", 4),
+        ({"environment": "ALE/Pong-v5", "protocol": "sticky_actions_30min_greedy"}, None, 6),
+        ({"environment": "Hopper-v5"}, "plain", None),
+    ],
+)
+def test_random_agent_is_evaluated_as_a_run_of_one_decision(
+    service: RunningService, body: dict[str, Any], protocol: str | None, frame_skip: int | None
+) -> None:
+    created = service.client.post(RANDOM, json={"episodes": 7, "seed": 5} | body)
+    assert created.status_code == 201, created.text
+    run = service.client.get(f"/api/v1/runs/{created.json()['id']}").json()
+    spec = run["spec"]
+    assert (run["algorithm"], run["seed"], spec["stop"]["agent_steps"]) == ("random", 5, 1)
+    assert spec["config"]["evaluation_episodes"] == 7
+    assert parse_run_spec(spec).evaluation_protocol == protocol or body["protocol"]
+    assert spec["environment_config"].get("frame_skip") == frame_skip
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "message"),
+    [
+        ({}, "environment", "is required"),
+        ({"environment": "Pong"}, "environment", "unknown environment"),
+        ({"environment": "CartPole-v1", "rate": "10_hz"}, "rate", "10_hz is for Atari games"),
+        ({"environment": "ALE/Pong-v5", "rate": "60_hz"}, "rate", "must be"),
+        (
+            {"environment": "ALE/Pong-v5", "environment_config": {"frame_skip": 4}},
+            "environment_config.frame_skip",
+            "10_hz is a new action every 6 frames",
+        ),
+        ({"environment": "CartPole-v1", "protocol": "noop_starts"}, "protocol", "has no protocol"),
+        ({"environment": "ALE/Pong-v5", "protocol": "agent_starts:none"}, "protocol", "no start set none"),
+        ({"environment": "CartPole-v1", "episodes": 0}, "episodes", "at least 1"),
+        ({"environment": "CartPole-v1", "environment_config": {"x": 1}}, "environment_config.x", "no such"),
+    ],
+)
+def test_evaluation_of_a_random_agent_names_what_is_invalid(
+    service: RunningService, body: dict[str, Any], field: str, message: str
+) -> None:
+    answer = service.client.post(RANDOM, json=body)
+    assert answer.status_code == 422
+    [error] = answer.json()["errors"]
+    assert error["field"] == field
+    assert message in error["message"]

@@ -90,6 +90,20 @@ def test_score_measured_in_another_way_has_no_human_normalised_value(
     assert human_reference(run(**changes), protocol) is None
 
 
+def test_random_agent_at_10_hz_is_compared_and_normalised_as_any_agent() -> None:
+    """It observes nothing: its action repeat and what it does not see are its own affair, its actions not."""
+    agents = {"algorithm": "random", **PONG}
+    at_10_hz = run(**agents, environment_config={"frame_skip": 6, "observation_size": "42x42"})
+    reference = human_reference(at_10_hz, "noop_starts_5min")
+    assert reference == human_reference(run(**PONG), "noop_starts_5min")
+    keys = {evaluation_key(of, "noop_starts_5min") for of in (at_10_hz, run(**agents), run(**PONG))}
+    assert len(keys) == 1
+    assert group_key(at_10_hz) != group_key(run(**agents))
+    assert human_reference(run(**PONG, environment_config={"frame_skip": 6}), "noop_starts_5min") is None
+    full = run(**agents, environment_config={"full_action_set": True})
+    assert human_reference(full, "noop_starts_5min") is None
+
+
 def test_scores_are_comparable_whatever_the_order_of_the_stored_settings() -> None:
     """PostgreSQL stores the settings of an environment that is not known here in an order of its own."""
     runs = [run(), run(environment="ALE/Pong-v5")]

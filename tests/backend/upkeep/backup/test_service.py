@@ -45,6 +45,7 @@ from backend.db import (
     Run,
     StartSet,
     StepNote,
+    StoredAgent,
     StoredSaliency,
     Token,
     User,
@@ -66,6 +67,7 @@ from tests.support.databases import Databases
 from tests.support.rows import (
     add_attempt,
     add_host,
+    agent_card,
     episode_row,
     evaluation_row,
     make_checkpoint,
@@ -239,6 +241,19 @@ def _fill(engine: Engine, store: ArtifactStore, folder: Path) -> Run:
                 episode_outcome=EPISODE_OUTCOME,
                 outcome={"value": 0.1 + 0.2, "policy": [], "continuations": []},
                 rewards=b"r",
+            )
+        )
+        session.add(
+            StoredAgent(
+                id=new_id(),
+                run_id=run.id,
+                checkpoint_id=checkpoint.id,
+                checkpoint=checkpoint.file,
+                format="onnx",
+                created_at=NOW,
+                card=agent_card(run.id).model_dump(mode="json"),
+                sha256="0" * 64,
+                n_bytes=2**40,
             )
         )
         session.add(

@@ -236,7 +236,7 @@ def test_unsuitable_environments_are_refused_in_one_line_and_modules_beside_the_
 ) -> None:
     path = custom_environment.write(tmp_path, custom_environment.UNSUITABLE)
     (tmp_path / "beside_the_file.py").write_text(custom_environment.BESIDE_THE_FILE)
-    refused = host_facts.refused_environments(path)
+    refused = host_facts.refused_environments(path, list(read_custom_environments(path)))
     assert {name: reason.split(":")[0] for name, reason in refused.items()} == {
         "Custom/Dict-v0": "Custom/Dict-v0",
         "Custom/Multi-v0": "Custom/Multi-v0",
@@ -257,7 +257,7 @@ def test_environment_that_ends_the_process_is_refused_and_the_others_are_tried(t
     ending = custom_environment.FILE.replace("tests.support.custom_environment:Frames", "beside_the_file:Any")
     path = custom_environment.write(tmp_path, ending + custom_environment.UNSUITABLE)
     (tmp_path / "beside_the_file.py").write_text("import os\nprint('[1', end='', flush=True)\nos._exit(3)\n")
-    refused = host_facts.refused_environments(path)
+    refused = host_facts.refused_environments(path, list(read_custom_environments(path)))
     assert set(read_custom_environments(path)) - set(refused) == {"Custom/Line-v0"}
     ended = {name for name, reason in refused.items() if "ended the process with exit code 3" in reason}
     assert set(refused) - ended == {"Custom/Missing-v0"}

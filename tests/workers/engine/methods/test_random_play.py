@@ -21,6 +21,7 @@ from backend.specs.events import (
 )
 from backend.specs.run import RunSpec
 from callboard_environments.agents import Agent
+from tests.support.algorithms import LEARNING
 from tests.support.engine_process import logged
 from tests.workers.engine.contract_runs import small
 from tests.workers.engine.training.training_runs import columns, only
@@ -178,7 +179,7 @@ def replayed(spec: RunSpec, replay: Any) -> list[NDArray[np.uint8]]:
     ("algorithm", "goes_on"),
     [
         pytest.param("paac", False, marks=pytest.mark.service),
-        *(pytest.param(algorithm, True, marks=pytest.mark.long) for algorithm in ALGORITHMS),
+        *(pytest.param(algorithm, True, marks=pytest.mark.long) for algorithm in LEARNING),
     ],
 )
 def test_every_method_trains_and_goes_on_with_its_image(

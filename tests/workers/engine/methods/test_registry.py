@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from backend.specs.algorithms import ALGORITHMS
+from tests.support.algorithms import LEARNING
 from workers.engine.methods.registry import METHODS, RegistryError, find_modules, load_method
 
 METHODS_FOLDER = Path(__file__).parents[4] / "workers/engine/methods"
@@ -32,7 +33,7 @@ def test_module_without_a_method_is_refused() -> None:
         load_method("workers.engine.methods.asynchronous.q")
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", LEARNING)
 def test_a_learning_test_trains_every_algorithm(algorithm: str) -> None:
     """The test stands beside those of the methods, is marked `learning` and names the algorithm."""
     texts = (path.read_text("utf-8") for path in Path(__file__).parent.glob("*/test_*.py"))

@@ -1,0 +1,101 @@
+import { useDocumentTitle } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { createFileRoute } from '@tanstack/react-router';
+import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
+import { runQuery, type Run } from '@/api/runs';
+import { Loading, Missing, PageProblem } from '@/components/feedback';
+import { draftFrom, newDraft } from '@/features/launch/draft';
+import { LaunchForm } from '@/features/launch/LaunchForm';
+import { checked, defined, flag, protocol, type Unchecked, text } from '@/lib/search';
+
+const validateSearch = (search: Unchecked) =>
+  checked({
+    from: text(search.from),
+    fork: text(search.fork),
+    checkpoint: text(search.checkpoint),
+    environment: text(search.environment),
+    algorithm: text(search.algorithm),
+    /** Protocol of the run's evaluations. */
+    protocol: protocol(search.protocol),
+    /** Whether all hyperparameters are shown. */
+    all: flag(search.all),
+  });
+
+export const Route = createFileRoute('/_shell/new')({ validateSearch, component: NewRunPage });
+
+/** The address of the list selects up to this many started runs by their ids; more are found by their group. */
+const MAX_IDS = 20;
+
+function NewRunPage() {
+  const { from, fork, checkpoint, environment, algorithm, protocol, all = false } = Route.useSearch();
+  const navigate = Route.useNavigate();
+  useDocumentTitle('New run · Callboard');
+  const algorithms = useQuery(algorithmsQuery);
+  const environments = useQuery(environmentsQuery);
+  const sourceId = fork ?? from;
+  const source = useQuery({ ...runQuery(sourceId ?? ''), enabled: sourceId !== undefined });
+
+  const onStarted = (runs: Run[]): void => {
+    const [first] = runs;
+    if (!first) return;
+    const { group } = first;
+    const search =
+      runs.length > MAX_IDS && group && !/["\\]/.test(group)
+        ? { q: `group="${group}"` }
+        : { selected: runs.map(({ id }) => id).join(',') };
+    void (runs.length > 1
+      ? navigate({ to: '/', search })
+      : navigate({ to: '/runs/$runId', params: { runId: first.id } }));
+  };
+
+  const form = () => {
+    if (!algorithms.data || !environments.data || (sourceId && !source.data)) {
+      const error = algorithms.error ?? environments.error ?? source.error;
+      if (error) return <PageProblem error={error} onRetry={() => location.reload()} />;
+      return <Loading label="Loading the catalogue" lines={10} />;
+    }
+    const catalogue = { algorithms: algorithms.data, environments: environments.data };
+    if (environment !== undefined && !environments.data.some(({ id }) => id === environment)) {
+      return <Missing detail={`environment ${environment} does not exist`} />;
+    }
+    if (algorithm !== undefined && !algorithms.data.some(({ id }) => id === algorithm)) {
+      return <Missing detail={`algorithm ${algorithm} does not exist`} />;
+    }
+    const requested = defined({ environment, algorithm, protocol });
+    const initialDraft = source.data
+      ? draftFrom(catalogue, source.data, fork ? 'fork' : 'copy')
+      : newDraft(catalogue, requested);
+    const name = [fork ? 'fork' : 'new', sourceId, checkpoint, environment, algorithm, protocol]
+      .filter(Boolean)
+      .join(' ');
+    return (
+      <LaunchForm
+        key={name}
+        name={name}
+        catalogue={catalogue}
+        initialDraft={initialDraft}
+        parent={fork ? source.data : undefined}
+        checkpoint={checkpoint}
+        all={all}
+        onAll={(to) =>
+          void navigate({
+            search: (before) => defined({ ...before, all: to || undefined }),
+            replace: true,
+            resetScroll: false,
+          })
+        }
+        onStarted={onStarted}
+        onSweepStarted={(sweepId) => void navigate({ to: '/sweeps/$sweepId', params: { sweepId } })}
+      />
+    );
+  };
+
+  return (
+    <div className="page">
+      <h1 className="page-title" style={{ marginBottom: 16 }}>
+        {source.data ? `${fork ? 'Fork' : 'Clone'} of ${source.data.name}` : 'New run'}
+      </h1>
+      {form()}
+    </div>
+  );
+}

@@ -98,7 +98,7 @@ def histogram_figure(
             "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>",
             "showlegend": False,
-            "meta": {"kind": "bars"},
+            "meta": {"kind": "bars", "low": histogram.edges[:-1], "high": histogram.edges[1:]},
         }
     )
     ticks = {"dtick": 1} if discrete and len(histogram.counts) <= MAX_CLASSES else {}

@@ -32,7 +32,7 @@ from callboard.rows import clean, dumps
 
 OnChange = Callable[[str, str], object]
 
-_IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF")
+IMAGE_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"RIFF")
 _COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """Of PNG, by number of channels."""
 
@@ -214,7 +214,7 @@ def _image_file(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    if not content.startswith(_IMAGE_SIGNATURES):
+    if not content.startswith(IMAGE_SIGNATURES):
         raise ValueError(f"{path} is no image: it must be a PNG, JPEG or WebP file")
     return content
 
@@ -277,7 +277,7 @@ def png_of(pixels_HWC: Any) -> bytes:
         struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
         for name, content in parts
     )
-    return _IMAGE_SIGNATURES[0] + b"".join(chunks)
+    return IMAGE_SIGNATURES[0] + b"".join(chunks)
 
 
 class Table:

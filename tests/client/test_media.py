@@ -2,15 +2,18 @@
 
 import io
 import itertools
+import json
 import struct
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import callboard
+from callboard.imports.wandb import Reader
 from callboard.media import Histogram, Image, Table, png_of
 from tests.client.support import Intermittent, Target, rows_of
 
@@ -223,3 +226,38 @@ def test_buckets_of_tensorboard_are_bins(
     edges, bins = Histogram.of_buckets(low, high, limits, counts).bins()
     assert sum(bins) == sum(counts)
     assert edges[0] <= low <= high <= edges[-1] or len(bins) == 1
+
+
+def test_histograms_and_images_of_wandbs_files_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "files" / "media").mkdir(parents=True)
+    (tmp_path / "files" / "media" / "state.png").write_bytes(png_of(np.zeros((2, 2, 3), np.uint8)))
+    (tmp_path / "secret.png").write_bytes(png_of(np.zeros((2, 2, 3), np.uint8)))
+    reader = Reader(tmp_path / "run-a.wandb")
+    image = {"_type": "image-file", "path": "media/state.png"}
+    outside = {"_type": "image-file", "path": "../secret.png"}
+    packed = {"_type": "histogram", "values": [1, 2], "packedBins": {"min": 0, "size": 0.5, "count": 2}}
+    for row in (
+        {"whole": {"_type": "histogram", "values": [1, 2], "bins": [0, 1, 2]}, "state": image},
+        {"parts._type": "histogram", "parts.values": [3], "parts.bins": [0, 1], "outside": outside},
+        {"packed": packed, "damaged": {"_type": "histogram", "values": "x", "bins": [0]}},
+    ):
+        items = [
+            SimpleNamespace(nested_key=[], key=name, value_json=json.dumps(value))
+            for name, value in row.items()
+        ]
+        record = SimpleNamespace(WhichOneof=lambda of: "history", history=SimpleNamespace(item=items))
+        reader.add(record)
+    log = reader.finished()
+    imported = {medium.metric: medium.content for medium in log.media.values() if medium.kind == "histogram"}
+    assert imported == {
+        "whole": ([0, 1, 2], [1, 2]),
+        "parts": ([0, 1], [3]),
+        "packed": ([0, 0.5, 1], [1, 2]),
+    }
+    assert [(kind, metric, step) for kind, metric, step in log.media if kind == "image"] == [
+        ("image", "state", 0)
+    ]
+    assert log.not_kept == {
+        "images that are no PNG, JPEG or WebP of at most 2 MiB": 1,
+        "histograms that are damaged or have no finite value": 1,
+    }

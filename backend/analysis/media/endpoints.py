@@ -7,13 +7,14 @@ from fastapi import Path, Query, Request, Response
 
 from backend.analysis.media import figures as drawn
 from backend.analysis.media import repository, service
+from backend.analysis.media.export import SUFFIXES, archive
 from backend.analysis.media.schemas import MediaOut, MediaSeries, RunMedia
 from backend.http.access import Viewer
-from backend.http.dependencies import Artifacts, ReadSession
+from backend.http.dependencies import AppStateDep, Artifacts, ReadSession
 from backend.http.figures import FORMATS, FormOptions, RequestedForm, figure_response
 from backend.http.pages import RunId, Ulid
 from backend.http.routing import ResourceRouter
-from backend.http.streaming import BINARY, IMMUTABLE, DownloadSlot
+from backend.http.streaming import BINARY, IMMUTABLE, Download, ExportSlot
 from backend.http.transfer import json_response
 from backend.platform.artifacts import Damaged
 from backend.platform.errors import Gone, NotFound
@@ -24,14 +25,12 @@ from backend.specs.fields import ULID
 router = ResourceRouter(tags=["media"])
 figures = ResourceRouter(prefix="/figures", tags=["figures"])
 
+ZIP = "application/zip"
 MediaId = Annotated[str, Path(pattern=ULID, description="Id of the histogram, image or table.")]
 Metric = Annotated[
     Text, Query(max_length=200, description="Name of the histograms, such as `policy/actions`.")
 ]
 OfRun = Annotated[Ulid, Query(description="Run id.")]
-
-_SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "application/json": "json"}
-"""Of the files that are served, by media type: nothing that a browser executes."""
 
 
 @router.get("/runs/{run_id}/media", response_model=RunMedia)
@@ -46,6 +45,23 @@ def list_media(run_id: RunId, principal: Viewer, session: ReadSession) -> Respon
     return json_response(RunMedia(items=items, n_not_kept=run.media_not_kept))
 
 
+@router.get(
+    "/runs/{run_id}/media/export",
+    response_class=Download,
+    responses={200: {"content": {ZIP: BINARY}}},
+)
+def export_media(
+    run_id: RunId, principal: Viewer, slot: ExportSlot, state: AppStateDep, session: ReadSession
+) -> Download:
+    """A zip of a run's histograms, images and tables: files, and `media.jsonl` with a line for each item."""
+    run = runs.get(session, run_id)
+    return Download(
+        archive(state.db_engine, state.artifacts, run.id),
+        media_type=ZIP,
+        headers={"Content-Disposition": f'attachment; filename="{run.id}-media.zip"'},
+    )
+
+
 @router.get("/media/{media_id}")
 def read_media(media_id: MediaId, principal: Viewer, session: ReadSession) -> MediaOut:
     """One histogram with its bins, or what is known of an image or a table."""
@@ -57,7 +73,7 @@ def read_media(media_id: MediaId, principal: Viewer, session: ReadSession) -> Me
     response_class=Response,
     responses={
         200: {
-            "content": dict.fromkeys(_SUFFIXES, BINARY),
+            "content": dict.fromkeys(SUFFIXES, BINARY),
             "description": "The image as it was sent, or the table: `columns`, and `rows` of cells.",
         }
     },
@@ -65,13 +81,12 @@ def read_media(media_id: MediaId, principal: Viewer, session: ReadSession) -> Me
 def read_media_file(
     media_id: MediaId,
     principal: Viewer,
-    slot: DownloadSlot,
     session: ReadSession,
     artifacts: Artifacts,
 ) -> Response:
     """The file of an image or a table."""
     row = service.get(session, media_id)
-    if row.file is None or row.media_type not in _SUFFIXES:
+    if row.file is None or row.media_type not in SUFFIXES:
         raise NotFound(f"{media_id} is a histogram and has no file: `GET /media/{media_id}` has its bins")
     try:
         content = artifacts.read(row.run_id, "media", row.file, row.sha256)
@@ -79,7 +94,7 @@ def read_media_file(
         raise Gone(f"the file of {row.kind} {media_id} is damaged") from None
     except FileNotFoundError:
         raise NotFound(f"the file of {row.kind} {media_id} does not exist") from None
-    name = f"{row.kind}-{row.agent_steps}.{_SUFFIXES[row.media_type]}"
+    name = f"{row.kind}-{row.agent_steps}.{SUFFIXES[row.media_type]}"
     # A script has chosen the content: opened by itself it must run and load nothing.
     headers = {
         "Content-Disposition": f'inline; filename="{name}"',

@@ -1,8 +1,10 @@
 """Histograms, images and tables over REST: what is accepted, how much is kept, and how files are served."""
 
 import hashlib
+import io
 import json
 import struct
+import zipfile
 from typing import Any
 
 import pytest
@@ -101,6 +103,17 @@ def test_image_is_served_as_what_it_is_and_nothing_else(service: RunningService)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Content-Disposition"] == 'inline; filename="image-5.png"'
     assert "sandbox" in answer.headers["Content-Security-Policy"]
+    exported = service.client.get(f"/api/v1/runs/{run['id']}/media/export")
+    with zipfile.ZipFile(io.BytesIO(exported.content)) as zipped:
+        [image, index] = zipped.namelist()
+        assert zipped.read(image) == PNG
+        line = json.loads(zipped.read(index))
+    assert (line["kind"], line["metric"], line["caption"], line["file"]) == (
+        "image",
+        "state",
+        "<script>",
+        image,
+    )
     with reading(service.engine) as session:
         assert [(kind, digest) for _, kind, _, digest in named_files(session)] == [
             ("media", hashlib.sha256(PNG).hexdigest())

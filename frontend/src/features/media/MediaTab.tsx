@@ -1,7 +1,8 @@
-import { Slider, useComputedColorScheme } from '@mantine/core';
+import { Button, Slider, useComputedColorScheme } from '@mantine/core';
 import { useIntersection } from '@mantine/hooks';
+import { IconFileExport } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import {
   distributionQuery,
   histogramQuery,
@@ -10,17 +11,20 @@ import {
   tableQuery,
   type MediaSeries,
 } from '@/api/media';
-import { useMediaUrl } from '@/api/session';
+import { spreadEpisodesQuery } from '@/api/runResources';
+import { EPISODE_RETURN } from '@/api/series';
+import { useMediaUrl, withTicket } from '@/api/session';
 import type { RunDetail } from '@/api/runs';
-import type { Figure } from '@/api/tails';
+import type { Figure, Meta } from '@/api/tails';
 import { ServedFigure, useFittingWidth } from '@/components/chart/ServedFigure';
 import { ExportButton } from '@/components/chart/export/ExportFigure';
 import { sourceAt } from '@/components/chart/export/source';
+import { useDownload } from '@/components/download';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { ScrollPanel } from '@/components/ScrollPanel';
 import { served } from '@/lib/base';
-import { formatCount, formatInteger } from '@/lib/format';
-import { stepsOf } from '@/lib/run';
+import { formatCount, formatInteger, formatScore } from '@/lib/format';
+import { isExternal, stepsOf } from '@/lib/run';
 import { itemsAt, placeAt, unionOfSteps } from './steps';
 import classes from './media.module.css';
 
@@ -29,11 +33,14 @@ type Props = {
   /** The agent step that is shown; undefined for the latest. */
   at: number | undefined;
   onAt: (step: number | undefined) => void;
+  /** Plays an episode. */
+  onWatch: (episode: string) => void;
 };
 
 /** Histograms, images and tables of a run, all at the step of one slider. */
-export default function MediaTab({ run, at, onAt }: Props) {
+export default function MediaTab({ run, at, onAt, onWatch }: Props) {
   const { data, error, refetch } = useQuery(mediaQuery(run.id));
+  const { onClick, problem } = useDownload();
   const steps = useMemo(() => unionOfSteps(data?.items ?? []), [data]);
   if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading histograms and images" lines={8} />;
@@ -51,10 +58,24 @@ export default function MediaTab({ run, at, onAt }: Props) {
         <Empty>No histograms, images or tables yet.</Empty>
       ) : (
         <>
-          <StepSlider unit={stepsOf(run).slice(0, -1)} steps={steps} step={step} onAt={onAt} />
+          <StepSlider unit={stepsOf(run).slice(0, -1)} steps={steps} step={step} onAt={onAt}>
+            <Button
+              component="a"
+              href={withTicket(served(`/api/v1/runs/${run.id}/media/export`))}
+              download
+              onClick={onClick}
+              variant="subtle"
+              color="gray"
+              size="compact-xs"
+              leftSection={<IconFileExport size={14} />}
+            >
+              Download all
+            </Button>
+          </StepSlider>
+          {problem}
           <div className={classes.figures}>
             {of('histogram').map((series) => (
-              <HistogramPanel key={series.metric} run={run} series={series} step={step} />
+              <HistogramPanel key={series.metric} run={run} series={series} step={step} onWatch={onWatch} />
             ))}
           </div>
           {of('image').length > 0 && (
@@ -83,10 +104,11 @@ type SliderProps = {
   steps: readonly number[];
   step: number;
   onAt: (step: number | undefined) => void;
+  children: ReactNode;
 };
 
 /** Moves over the steps that have something; at the right end it follows what is new. */
-function StepSlider({ unit, steps, step, onAt }: SliderProps) {
+function StepSlider({ unit, steps, step, onAt, children }: SliderProps) {
   const last = steps.length - 1;
   const place = placeAt(steps, step);
   const [dragged, setDragged] = useState<number | null>(null);
@@ -116,6 +138,7 @@ function StepSlider({ unit, steps, step, onAt }: SliderProps) {
           ({formatInteger((dragged ?? place) + 1)} of {formatInteger(last + 1)})
         </span>
       </span>
+      {children}
     </div>
   );
 }
@@ -126,7 +149,12 @@ const BARS_HEIGHT = 240;
 /** Figures are drawn when they come near to the view: a network may have many layers. */
 const NEAR_VIEWPORT = { rootMargin: '400px' };
 
-type HistogramProps = { run: RunDetail; series: MediaSeries; step: number };
+type HistogramProps = {
+  run: RunDetail;
+  series: MediaSeries;
+  step: number;
+  onWatch: (episode: string) => void;
+};
 
 function HistogramPanel(props: HistogramProps) {
   const { ref, entry } = useIntersection<HTMLElement>(NEAR_VIEWPORT);
@@ -151,13 +179,17 @@ function HistogramPanel(props: HistogramProps) {
   );
 }
 
-function Figures({ run, series, step }: HistogramProps) {
+function Figures({ run, series, step, onWatch }: HistogramProps) {
   const theme = useComputedColorScheme('light');
   const [box, width] = useFittingWidth();
   const [failed, setFailed] = useState<unknown>(null);
   const { metric, agent_steps } = series;
   const { at } = itemsAt(series, step);
   const look = { theme, width };
+  const isOfEpisodes = metric === EPISODE_RETURN && !isExternal(run);
+  /** The bin, of the histogram at a step, whose episodes are listed; null for all. */
+  const [chosen, setChosen] = useState<{ at: number; bin: number } | null>(null);
+  const bin = chosen?.at === at ? chosen.bin : null;
   const over = useQuery(distributionQuery(run.id, metric, agent_steps.length, look));
   const single = useQuery(histogramQuery(run.id, metric, at, look));
   const problem = over.error ?? single.error ?? failed;
@@ -181,9 +213,77 @@ function Figures({ run, series, step }: HistogramProps) {
               figure={single.data}
               label={`Histogram of ${metric} at ${formatInteger(at)}`}
               onFailed={setFailed}
+              onPoint={isOfEpisodes ? (number) => setChosen({ at, bin: number }) : undefined}
+            />
+          )}
+          {single.data && isOfEpisodes && (
+            <EpisodesOfBin
+              run={run.id}
+              steps={[(agent_steps[agent_steps.indexOf(at) - 1] ?? -1) + 1, at]}
+              returns={bin === null ? null : rangeOf(single.data, bin)}
+              onAll={() => setChosen(null)}
+              onWatch={onWatch}
             />
           )}
         </>
+      )}
+    </div>
+  );
+}
+
+/** The edges of a bin of a drawn histogram; null if it has none of this number. */
+function rangeOf(figure: Figure, bin: number): [number, number] | null {
+  const [bars] = figure.data as readonly { meta?: Meta }[];
+  const low = bars?.meta?.low?.[bin];
+  const high = bars?.meta?.high?.[bin];
+  return low === undefined || high === undefined ? null : [low, high];
+}
+
+type EpisodesProps = {
+  run: string;
+  /** The agent steps since the histogram before, and at its own. */
+  steps: readonly [number, number];
+  /** The returns of the bin; null for all. */
+  returns: readonly [number, number] | null;
+  onAll: () => void;
+  onWatch: (episode: string) => void;
+};
+
+/** At most this many episodes are listed. */
+const N_EPISODES = 100;
+
+/** The recorded episodes that a histogram of returns, or a bin of it, has counted. */
+function EpisodesOfBin({ run, steps, returns, onAll, onWatch }: EpisodesProps) {
+  const { data } = useQuery(spreadEpisodesQuery(run, N_EPISODES, steps));
+  const slack = returns ? 1e-9 * Math.max(Math.abs(returns[0]), Math.abs(returns[1]), 1) : 0;
+  const episodes = (data ?? []).filter(
+    ({ kind, episode_return }) =>
+      kind === 'training' &&
+      (!returns || (episode_return >= returns[0] - slack && episode_return <= returns[1] + slack)),
+  );
+  return (
+    <div className={classes.episodes}>
+      <span className="muted">
+        {returns
+          ? `Recorded episodes with a return from ${formatScore(returns[0])} to ${formatScore(returns[1])}:`
+          : 'Recorded episodes (a bar lists its own):'}
+      </span>
+      {episodes.length === 0 && <span className="muted">none</span>}
+      {episodes.map(({ id, episode_return, agent_steps }) => (
+        <Button
+          key={id}
+          size="compact-xs"
+          variant="default"
+          aria-label={`Watch the episode with return ${formatScore(episode_return)} at ${formatInteger(agent_steps)}`}
+          onClick={() => onWatch(id)}
+        >
+          {formatScore(episode_return)}
+        </Button>
+      ))}
+      {returns && (
+        <Button size="compact-xs" variant="subtle" onClick={onAll}>
+          All
+        </Button>
       )}
     </div>
   );

@@ -187,7 +187,7 @@ function LoadedRun({ run }: { run: RunDetail }) {
       ),
     media: () => (
       <Suspense fallback={<Loading label="Loading histograms and images" lines={12} />}>
-        <MediaTab run={run} at={search.step} onAt={(to) => change({ step: to }, true)} />
+        <MediaTab run={run} at={search.step} onAt={(to) => change({ step: to }, true)} onWatch={watch} />
       </Suspense>
     ),
     evaluations: () => <EvaluationsTab run={run} />,

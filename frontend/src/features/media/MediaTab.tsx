@@ -259,7 +259,10 @@ function EpisodesOfBin({ run, steps, returns, onAll, onWatch }: EpisodesProps) {
   const episodes = (data ?? []).filter(
     ({ kind, episode_return }) =>
       kind === 'training' &&
-      (!returns || (episode_return >= returns[0] - slack && episode_return <= returns[1] + slack)),
+      (!returns ||
+        (episode_return !== null &&
+          episode_return >= returns[0] - slack &&
+          episode_return <= returns[1] + slack)),
   );
   return (
     <div className={classes.episodes}>

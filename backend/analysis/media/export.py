@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from urllib.parse import quote
 
 from sqlalchemy import Engine
@@ -23,7 +23,7 @@ SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "appl
 """Of files, by media type: nothing that a browser executes."""
 
 
-def archive(db_engine: Engine, store: ArtifactStore, run_id: str) -> Iterator[bytes]:
+def archive(db_engine: Engine, store: ArtifactStore, run_id: str) -> Generator[bytes]:
     """A zip with the files of images and tables, and `media.jsonl`: a line for each item, with its bins or
     the name of its file; a file that is damaged or missing has none."""
     pipe = Pipe()

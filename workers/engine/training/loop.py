@@ -156,7 +156,7 @@ class Training:
             learner.settle(self._progress())
             learner.restore(_with_parameters(learner.state(), theta))
             log_started(self._journal, self.spec, learner, None, None, packages)
-            self._report()
+            self._report(None)
             self._checkpoint(learner)
         finally:
             learner.close()
@@ -329,17 +329,18 @@ class Training:
         if episode.recording is not None:
             self._replays.select(self.spec, episode, learner.action_names)
 
-    def _report(self, learner: Learner) -> None:
+    def _report(self, learner: Learner | None) -> None:
         """Emit a report and the points so far; those of speed only if agent steps were taken since the last.
 
         Comes before each checkpoint: a point that is logged after it, at the same step, would be kept in a
-        resume, and logged again.
+        resume, and logged again. `learner`: what has trained since the last; None if nothing has.
         """
         counters = self._journal.counters
         now = time.monotonic()
         new_steps = counters.agent_steps - self._reported_agent_steps
         if new_steps:
-            self._histograms.add(learner.samples())
+            if learner is not None:
+                self._histograms.add(learner.samples())
             self._histograms.emit()
             passed_s = max(now - self._reported_at, 1e-3)
             self._agent_steps_per_s = new_steps / passed_s

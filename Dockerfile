@@ -40,7 +40,7 @@ COPY --from=documents /opt/callboard/openapi.json ../
 RUN npm run api -- ../openapi.json && npm run build
 
 FROM base AS web
-RUN pip install --constraint constraints.txt --editable ./client --editable '.[parquet,s3]'
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[mcp,parquet,s3]'
 COPY --from=pages /src/frontend/dist frontend/dist
 COPY --from=documents /opt/callboard/site site
 USER callboard
@@ -54,7 +54,7 @@ FROM base AS worker
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends libegl1 libopengl0 libgl1-mesa-dri \
     && rm -rf /var/lib/apt/lists/*
-RUN pip install --constraint constraints.txt --editable ./client --editable '.[worker,gorila,racing,s3]'
+RUN pip install --constraint constraints.txt --editable ./client --editable '.[worker,gorila,onnx,racing,s3]'
 # Where the engine's compiled loops are kept from run to run.
 ENV NUMBA_CACHE_DIR=/var/lib/callboard/numba
 USER callboard

@@ -200,6 +200,7 @@ class Remote:
         Raises:
             typer.Exit: as for `request`.
         """
+        is_awaited = False
         try:
             while True:
                 with self._client.stream("GET", path, params=params) as response:
@@ -209,6 +210,9 @@ class Remote:
                     if response.status_code != httpx.codes.ACCEPTED:
                         yield response.iter_bytes()
                         return
+                if not is_awaited:
+                    typer.echo("callboard: waiting for a worker to write it", err=True)
+                is_awaited = True
                 params = {name: value for name, value in params.items() if name != "again"}
                 sleep(WAIT_INTERVAL_S)
         except httpx.HTTPError as error:

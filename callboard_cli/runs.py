@@ -367,7 +367,7 @@ def compare(
     pairs = Table("A", "B", "P(A > B)", "A - B [95 % CI]", "result", box=None, pad_edge=False)
     names = {group["id"]: printable(group["name"]) for group in comparison["groups"]}
     for pair in comparison["improvements"]:
-        verdict = _verdict(pair, len(comparison["improvements"]))
+        verdict = _verdict(pair, comparison["n_comparisons"])
         measured = (f"{pair['probability']['value']:.2f}", estimate_text(pair["difference"]), verdict)
         pairs.add_row(names[pair["a"]], names[pair["b"]], *measured)
     console = _console()

@@ -53,9 +53,24 @@ def _spec(request: dict[str, Any]) -> "RunSpec":
     try:
         if request["environment"].startswith(ENVIRONMENT_PREFIX):
             request["custom"] = _description(request["environment"])
-        return parse_run_spec(request)
+        spec = parse_run_spec(request)
+        _require_package(spec)
+        return spec
     except (InvalidSpec, CustomEnvironmentsError) as error:
         raise fail(str(error)) from None
+
+
+def _require_package(spec: "RunSpec") -> None:
+    """Check that the distribution of the algorithm can be loaded, if it is one's own.
+
+    Raises:
+        typer.Exit: it cannot.
+    """
+    if spec.package is not None:
+        from workers.host_facts import refused_packages
+
+        if (reason := refused_packages().get(spec.package)) is not None:
+            raise fail(f"algorithm: {spec.package}: {reason}", 1)
 
 
 def _description(environment: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ In the crontab of a machine that reaches the server:
 """
 
 import argparse
-import statistics
 import sys
 from datetime import date
 
@@ -22,33 +21,26 @@ parser.add_argument("--agent-steps", type=int, default=200_000)
 parser.add_argument("--hours", type=float, default=7.0, help="then stop what still trains")
 options = parser.parse_args()
 
-night = f"nightly {date.today()}"
 with callboard.connect() as client:
-    by_rate = {
-        rate: client.start(
-            "paac",
-            options.environment,
-            seeds=range(options.seeds),
-            config={"learning_rate": rate},
-            stop={"agent_steps": options.agent_steps},
-            group=f"{night} lr={rate:g}",
-            tags=[night],
-        )
-        for rate in options.learning_rates
-    }
-    everything = client.runs(f'tag:"{night}"')
+    sweep = client.sweep(
+        "paac",
+        options.environment,
+        {"learning_rate": options.learning_rates},
+        name=f"nightly {date.today()}",
+        stop={"agent_steps": options.agent_steps},
+        max_seeds=options.seeds,
+    )
     try:
-        everything.wait(timeout_s=3600 * options.hours)
+        sweep.wait(timeout_s=3600 * options.hours)
     except TimeoutError:
-        everything.stop()
-        everything.wait()
+        sweep.stop().runs().wait()
 
-    print(f"{night}, {options.environment}: score by learning rate, over {options.seeds} seeds")
-    for rate, runs in by_rate.items():
-        scores = [run.score for run in runs.refresh() if run.score is not None]
-        shown = f"median {statistics.median(scores):.1f}" if scores else "no episode was finished"
-        print(f"{rate:10g}  {shown}  {client.url}/runs/{runs[0].id}")
-    failed = [run for run in everything.refresh() if run.state == "failed"]
+    print(f"{sweep.name}, {options.environment}: score by learning rate, over the seeds; {sweep.url}")
+    for configuration in sweep.refresh().configurations:
+        rate, median = configuration["settings"]["config.learning_rate"], configuration["median"]
+        shown = "no episode was finished" if median is None else f"median {median['value']:.1f}"
+        print(f"{rate:10g}  {shown} over {configuration['n']} seeds")
+    failed = [run for run in sweep.runs() if run.state == "failed"]
     for run in failed:
         print(f"failed: {run.url}: {run.data['state_reason']}")
 sys.exit(1 if failed else 0)

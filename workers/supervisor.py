@@ -5,6 +5,7 @@ the engine when the thread ends.
 """
 
 import json
+import math
 import threading
 import traceback
 from collections import deque
@@ -41,6 +42,8 @@ _FRAMES_PER_TICK = 4
 RECORD_INTERVAL_S = 0.5
 """Minimum time between two batches of training, unless the log has grown by more than a batch."""
 
+SILENT_S = 300.0
+"""An engine that has reported nothing for so long is mentioned in the run's log."""
 STOP_TIMEOUT_S = 20.0
 """How long an engine may take to save its last checkpoint before it is killed."""
 START_STOP_TIMEOUT_S = 6.0
@@ -117,6 +120,8 @@ class Supervisor:
         self._record_at = 0.0
         self._caught_up_at: float | None = None
         """When all that the engine had logged was last recorded."""
+        self._reported_at = monotonic()
+        """When the engine last reported anything; in the far future once its silence is in the run's log."""
         self._backoff_s = 0.0
 
     def request(self, stop: str | None, settings: Sequence[ChangeSettings] = ()) -> None:
@@ -272,6 +277,14 @@ class Supervisor:
             n_bytes = recorder.record()
             if n_bytes < MAX_BATCH_BYTES:
                 self._caught_up_at = started_at
+            if n_bytes:
+                self._reported_at = started_at
+            elif recorder.has_started and started_at - self._reported_at > SILENT_S:
+                self._log(
+                    f"its engine has reported nothing for {SILENT_S:.0f} s: a step or an evaluation takes "
+                    "long, or does not return; what is recorded stays if it is stopped or killed"
+                )
+                self._reported_at = math.inf
             self._backoff_s = 0.0
             # While it starts, every phase is shown at once.
             is_routine = recorder.has_started and n_bytes < MAX_BATCH_BYTES

@@ -10,15 +10,18 @@ from typing import Any
 
 import anyio
 import httpx
+import structlog
 from anyio.abc import TaskGroup, TaskStatus
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.http.errors import respond
-from backend.http.security import is_own_origin
+from backend.http.security import API_HEADERS, is_own_origin
 from backend.platform.errors import Forbidden, Unauthenticated
+
+log = structlog.get_logger(__name__)
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 2**17
@@ -52,8 +55,14 @@ class AssistantMiddleware:
                     self._tasks.cancel_scope.cancel()
                     self._answering = None
         elif scope["type"] == "http" and scope["path"].rstrip("/") == PATH and self._tasks is not None:
+
+            async def send_on(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message.get("headers", ()), *API_HEADERS]
+                await send(message)
+
             refusal = await self._refusal(scope)
-            await (refusal or await self._started(self._tasks))(scope, receive, send)
+            await (refusal or await self._started(self._tasks))(scope, receive, send_on)
         else:
             await self._app(scope, receive, send)
 
@@ -76,13 +85,22 @@ class AssistantMiddleware:
             stateless=True,
             max_request_body_size=MAX_BODY_BYTES,
         )
-        async with manager.run():
-            self._answering = manager.asgi_app
-            task_status.started()
-            await anyio.sleep_forever()
+        try:
+            async with manager.run():
+                self._answering = manager.asgi_app
+                task_status.started()
+                await anyio.sleep_forever()
+        except Exception:  # the SDK's; it must not end the application
+            if self._answering is None:
+                raise
+            log.exception("mcp.failed")
+        finally:
+            self._answering = None
 
     async def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that no tool may see; None if it may."""
+        if scope["method"] != "POST":  # the SDK would hold a stream open on which nothing is ever sent
+            return Response(status_code=405, headers={"Allow": "POST"})
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         if origin is not None and origin not in self._origins and not is_own_origin(scope, headers):

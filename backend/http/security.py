@@ -44,7 +44,7 @@ SECURITY_HEADERS = {
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 """Sent where the client uses TLS, according to the connection or a trusted proxy."""
-_API_HEADERS = [*_HEADERS, (b"cache-control", b"no-store")]
+API_HEADERS = [*_HEADERS, (b"cache-control", b"no-store")]
 
 _RUN = re.compile(r"/runs/([0-9A-HJKMNP-TV-Z]{26})(?:/|$)")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -88,7 +88,7 @@ class SecurityMiddleware:
                 headers = [(b"x-request-id", request_id.encode()), *message.get("headers", ())]
                 headers += self._cross_origin.headers(scope["path"], given)
                 present = {name.lower() for name, _ in headers}
-                added = _API_HEADERS if scope["path"].startswith("/api/") else _HEADERS
+                added = API_HEADERS if scope["path"].startswith("/api/") else _HEADERS
                 if scope["scheme"] == "https":
                     added = [*added, _HSTS]
                 message["headers"] = headers + [pair for pair in added if pair[0] not in present]

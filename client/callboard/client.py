@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from callboard.comparing import Comparison
 from callboard.experiments import Study, Sweep
-from callboard.rows import items, number, run_id_of
+from callboard.rows import items, mapping, number, run_id_of
+from callboard.run import LIMITS, SETTINGS
 from callboard.runs import Run, Runs
 from callboard.spool import new_ulid
 from callboard.transport import Transport, find_server
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _SEEDS_OF_A_RACE = 3
 """Seeds of a configuration before it is first compared with others."""
+_SPACE = 'settings with their values, such as {"learning_rate": [0.001, 0.01]}'
 _FIGURES = {
     ".json": "json",
     ".csv": "csv",
@@ -86,13 +88,9 @@ class Client:
             raise ValueError(f"seed: give seeds, such as seeds=[{fields['seed']!r}]")
         if stop is None:
             raise ValueError('stop: set at least one limit, such as stop={"agent_steps": 10_000_000}')
-        if not isinstance(stop, Mapping):
-            raise ValueError(f'stop: must be limits, such as {{"agent_steps": 10_000_000}}: got {stop!r}')
-        if config is not None and not isinstance(config, Mapping):
-            raise ValueError(f'config: must be settings, such as {{"gamma": 0.9}}: got {config!r}')
         body = fields | {"algorithm": algorithm, "environment": environment}
         body["seeds"] = [_seed(seed) for seed in items("seeds", seeds, "range(3)")]
-        body |= {"config": dict(config or {}), "stop": dict(stop)}
+        body |= {"config": mapping("config", config, SETTINGS), "stop": mapping("stop", stop, LIMITS)}
         answer = self.transport.request("POST", "runs", body=body, idempotency_key=new_ulid())
         return Runs(self.transport, [Run(self.transport, item) for item in answer["items"]])
 
@@ -157,15 +155,20 @@ class Client:
         body = {"name": name or f"{algorithm} on {environment}"} | fields
         if max_seeds is not None:
             body["max_seeds"] = max_seeds
-            if max_seeds < _SEEDS_OF_A_RACE:
+            if isinstance(max_seeds, int) and max_seeds < _SEEDS_OF_A_RACE:
                 body.setdefault("racing", None)
-        common = {"algorithm": algorithm, "environment": environment, "config": dict(config or {})}
-        body["run"] = {**(run or {}), **common, "stop": dict(stop or {})}
+        body["run"] = {
+            **mapping("run", run, 'fields, such as {"device": "cpu"}'),
+            "algorithm": algorithm,
+            "environment": environment,
+            "config": mapping("config", config, SETTINGS),
+            "stop": mapping("stop", stop, LIMITS),
+        }
         body["space"] = {
             path if "." in path else f"config.{path}": (
                 {**values} if isinstance(values, Mapping) else {"values": items(path, values, "[0.1, 0.01]")}
             )
-            for path, values in space.items()
+            for path, values in mapping("space", space, _SPACE).items()
         }
         return Sweep(self.transport, self._create("sweeps", body))
 
@@ -177,7 +180,7 @@ class Client:
             limit: how many at most; default: all.
         """
         if id is not None:
-            return [Sweep(self.transport, {"id": run_id_of(id)}).refresh()]
+            return [Sweep(self.transport, {"id": run_id_of(id, "sweep")}).refresh()]
         return [Sweep(self.transport, row) for row in self.transport.items("sweeps", limit=limit)]
 
     def study(self, item: str | None = None, **fields: Any) -> Study:
@@ -201,7 +204,7 @@ class Client:
             limit: how many at most; default: all.
         """
         if id is not None:
-            return [Study(self.transport, {"id": run_id_of(id)}).refresh()]
+            return [Study(self.transport, {"id": run_id_of(id, "study")}).refresh()]
         return [Study(self.transport, row) for row in self.transport.items("studies", limit=limit)]
 
     def compare(self, runs: Iterable[Run | str], **fields: Any) -> Comparison:
@@ -239,6 +242,8 @@ class Client:
             ValueError: the ending is that of no format.
             Rejected: there is no such figure, or a parameter is invalid.
         """
+        if not kind.isidentifier():
+            raise ValueError(f"kind: must be the name of a figure, such as seed_curve: got {kind!r:.200}")
         params = fields | {"run": [run.id for run in self._chosen(runs)]}
         path = f"figures/{kind}"
         if file is None:
@@ -294,7 +299,8 @@ class Client:
 
     def _chosen(self, runs: Iterable[Run | str]) -> Runs:
         chosen = [
-            run if isinstance(run, Run) else Run(self.transport, {"id": run_id_of(run)}) for run in runs
+            run if isinstance(run, Run) else Run(self.transport, {"id": run_id_of(run)})
+            for run in items("runs", runs, "[run, other]")
         ]
         return Runs(self.transport, chosen)
 

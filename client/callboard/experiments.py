@@ -51,7 +51,7 @@ class _Experiment:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it starts no further run, and all its runs have ended."""
+        """Whether it has finished or been stopped; its runs may still save their last checkpoints."""
         return self.state != "running"
 
     @property

@@ -271,16 +271,29 @@ RUN_ID = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 """The id of a run."""
 
 
-def run_id_of(value: Any) -> str:
-    """The id of a run, without space around it.
+def run_id_of(value: Any, what: str = "run") -> str:
+    """The id of a run, or of something else, without space around it.
 
     Raises:
         ValueError: it cannot be one.
     """
     text = as_text(value).strip()
     if not RUN_ID.fullmatch(text):
-        raise ValueError(f"id: must be the id of a run, 26 digits and capital letters: got {shown(text)}")
+        raise ValueError(f"id: must be the id of a {what}, 26 digits and capital letters: got {shown(text)}")
     return text
+
+
+def mapping(argument: str, values: Any, example: str) -> dict[str, Any]:
+    """The fields of an argument; none if it is None.
+
+    Raises:
+        ValueError: it is no mapping.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{argument}: must be {example}: got {shown(values)}")
+    return dict(values)
 
 
 def items(argument: str, values: Any, example: str, most: int = 10_000) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callboard import display
-from callboard.rows import number
+from callboard.rows import mapping, number
 from callboard.spool import new_ulid
 from callboard.transport import Transport
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 ENDED = frozenset({"finished", "stopped", "failed"})
 """States in which a run stays, unless it is resumed."""
+
+SETTINGS = 'settings, such as {"gamma": 0.9}'
+LIMITS = 'limits, such as {"agent_steps": 10_000_000}'
+"""Examples, for messages."""
 
 FORMATS = {".csv": "csv", ".parquet": "parquet", ".npz": "npz", ".zip": "tensorboard"}
 """Formats of exported points by the ending of their file."""
@@ -207,7 +211,8 @@ class RunRecord:
         Raises:
             Rejected: it has not ended, or has reached its limits.
         """
-        body = {"stop": None if stop is None else dict(stop), "annealing": annealing}
+        limits = None if stop is None else mapping("stop", stop, LIMITS)
+        body = {"stop": limits, "annealing": annealing}
         self._do("resume", {name: value for name, value in body.items() if value is not None})
         return self
 
@@ -232,8 +237,8 @@ class RunRecord:
         """
         body = fields | {
             "checkpoint": checkpoint,
-            "config": config and dict(config),
-            "stop": stop and dict(stop),
+            "config": None if config is None else mapping("config", config, SETTINGS),
+            "stop": None if stop is None else mapping("stop", stop, LIMITS),
         }
         body = {name: value for name, value in body.items() if value is not None}
         answer = self._transport.request(

@@ -48,11 +48,11 @@ export const createAppRouter = (client: QueryClient) =>
     notFoundMode: 'root',
   });
 
+type Place = { label: string; order: number };
+
 /** The place of a page in the navigation. */
-type NavigationEntry = {
-  label: string;
+type NavigationPlace = Place & {
   icon: TablerIcon;
-  order: number;
   /** Whether a phone's bar has no room for it. */
   underMore?: boolean;
   /** Beginnings of the other paths that count as this page; those below its own path always do. */
@@ -62,8 +62,12 @@ type NavigationEntry = {
 declare module '@tanstack/react-router' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions
   interface StaticDataRouteOption {
-    /** A page without it must be linked from another one. */
-    nav?: NavigationEntry;
+    /** A page without a place must be linked from another one. */
+    nav?: NavigationPlace;
+    /** The place in the navigation of the settings, of some for admins only. */
+    settings?: Place & { admin?: boolean };
+    /** The place in the palette of a page that is in no navigation. */
+    palette?: Place;
   }
   // Only an interface can be merged with the library's.
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions

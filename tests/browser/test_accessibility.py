@@ -117,7 +117,7 @@ def test_runs_table_selects_and_opens_a_run_by_keyboard(
     first.wait_for()
     for key in "xjxc":  # select, next, select, compare
         page.keyboard.press(key)
-    page.wait_for_url(re.compile(r"/compare\?runs=\w{26}(,|%2C)\w{26}"))
+    page.wait_for_url(re.compile(r"/\?list=beside&runs=\w{26}(,|%2C)\w{26}"))
 
 
 @pytest.mark.long

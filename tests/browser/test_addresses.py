@@ -89,7 +89,7 @@ def test_runs_list_restores_its_selection_from_its_url(
     expect(copy.get_by_role("checkbox", name="Select picked 2")).not_to_be_checked()
 
     page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
-    expect(page.get_by_role("list", name="Compared runs").get_by_role("link")).to_have_count(2)
+    expect(page.get_by_role("grid", name="Compared runs").get_by_role("link")).to_have_count(2)
     page.go_back()
     expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("2 runs selected")
 
@@ -133,5 +133,5 @@ def test_invalid_search_parameters_are_dropped(page: Page, ended: str) -> None:
     expect(page.get_by_role("tab", name="Curves")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_label("X axis").first).to_have_value("agent_steps")
     page.goto(f"/compare?runs=a,{ended},b")
-    expect(page.get_by_role("list", name="Compared runs").get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("grid", name="Compared runs").get_by_role("link")).to_have_count(1)
     expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)

@@ -103,7 +103,7 @@ def test_selection_works_by_keyboard_and_mouse(service_page: Page, ids: dict[str
     page.get_by_role("checkbox", name="Select trains").click()
     expect(_bar(page)).to_contain_text("3 runs selected")
     _bar(page).get_by_role("link", name="Compare").click()
-    compared = page.get_by_role("list", name="Compared runs").get_by_role("link")
+    compared = page.get_by_role("grid", name="Compared runs").get_by_role("link")
     expect(compared).to_have_count(3)
     page.go_back()
     expect(_bar(page)).to_contain_text("3 runs selected")

@@ -13,7 +13,8 @@ def test_help_opens_from_a_page(page: Page, installed: Installation) -> None:
     page.get_by_role("dialog", name="Slots").get_by_role("link", name="More in the documentation").click()
     page.wait_for_url("**/help/guides/hosts.html")
     page.goto("/machines")
-    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Help").click()
+    page.get_by_role("navigation", name="Pages").get_by_role("button", name="Help").click()
+    page.get_by_role("menuitem", name="Documentation").click()
     page.wait_for_url("**/help/")
 
 
@@ -46,7 +47,8 @@ def test_documentation_has_the_theme_of_the_pages(page: Page) -> None:
     scheme = page.locator("body")
     for chosen in ("slate", "default"):
         theme.click()
-        page.get_by_role("link", name="Help").click()
+        page.get_by_role("button", name="Help").click()
+        page.get_by_role("menuitem", name="Documentation").click()
         expect(scheme).to_have_attribute("data-md-color-scheme", chosen)
         page.go_back()
     page.goto("/help/")

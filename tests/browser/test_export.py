@@ -61,7 +61,7 @@ def five_configs(engine: Engine, n_seeds: int) -> list[str]:
 def export_dialog(page: Page, runs: list[str]) -> Locator:
     """The dialog of the comparison of groups of runs, with its preview."""
     page.goto("/compare?runs=" + ",".join(runs))
-    page.get_by_role("radiogroup", name="Group curves").get_by_text("Over seeds").click()
+    page.get_by_role("radiogroup", name="Group curves").get_by_text("Configs").click()
     page.get_by_role("button", name="Options for").first.click()
     page.get_by_role("menuitem", name="Export figure…").click()
     dialog = page.get_by_role("dialog")

@@ -98,7 +98,8 @@ def test_five_seeds_start_five_runs_selected_for_comparison(page: Page, script: 
     page.get_by_role("button", name="Start 5 runs").click()
     expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("5 runs selected")
     page.get_by_role("toolbar", name="Selected runs").get_by_role("link", name="Compare").click()
-    compared = page.get_by_role("list", name="Compared runs")
+    compared = page.get_by_role("grid", name="Compared runs")
+    compared.get_by_role("button", name="Run", exact=True).click()  # by name
     links = compared.get_by_role("link")
     expect(links).to_have_text([f"seed {seed}" for seed in range(5)])
     expect(links.first).to_have_attribute("title", "paac CartPole-v1 seed 0")

@@ -98,7 +98,7 @@ def test_comparison_of_ten_runs_hides_a_run_and_groups_seeds(
           return new Set(chart.data.map(trace => trace.meta?.run).filter(Boolean)).size === 9;
         }"""
     )
-    page.get_by_role("radiogroup", name="Group curves").get_by_text("Over seeds").click()
+    page.get_by_role("radiogroup", name="Group curves").get_by_text("Configs").click()
     page.wait_for_function(
         """() => document.querySelector('[role=img][aria-label^="Learning curves"]')?.data
           ?.some(trace => /, 10 seeds$/.test(trace.name ?? ''))"""

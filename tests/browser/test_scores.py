@@ -76,7 +76,7 @@ def test_scores_stand_beside_published_ones_and_are_normalised_on_demand(
     row = page.get_by_role("row").filter(has_text="Pong").first
     expect(row).to_contain_text("no-op starts")
     paac = row.get_by_role("link", name=re.compile("^PAAC, Pong: 16.0"))
-    expect(paac).to_have_attribute("href", re.compile(r"^/compare\?runs=\w{26}%2C"))
+    expect(paac).to_have_attribute("href", re.compile(r"^/\?list=beside&runs=\w{26}%2C"))
     expect(paac).to_have_attribute("title", re.compile("mean of the last evaluations of 3 runs.*1,000,000"))
     expect(row.get_by_role("cell").filter(has_text="14.6")).to_be_visible()  # a person, from no-op starts
     foot = page.get_by_role("row").filter(has_text="IQM")

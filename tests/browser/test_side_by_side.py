@@ -34,7 +34,7 @@ def _replay(page: Page, service: RunningService, folder: Path, *durations_s: flo
     ]
     for run, duration_s in zip(runs, durations_s, strict=True):
         _video(service, run, folder, duration_s, episode_return=10 * duration_s)
-    page.goto("/compare?runs=" + ",".join(run.id for run in runs))
+    page.goto("/compare?hidden=none&runs=" + ",".join(run.id for run in runs))
     _await_videos(page, min(6, len(runs)))
     return page.get_by_role("group", name="Side-by-side replay")
 

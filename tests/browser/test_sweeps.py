@@ -70,7 +70,7 @@ def test_sweep_page_leads_to_its_runs_and_to_their_comparison(
     page = service_page
     page.goto(f"/sweeps/{sweep['id']}")
     page.get_by_role("link", name="Compare the best").click()
-    page.wait_for_url(re.compile("/compare.*group=seed"))
+    page.wait_for_url(re.compile("list=beside.*group=seed"))
     expect(page.get_by_role("heading", name="Compare")).to_be_visible()
     page.go_back()
     page.get_by_role("link", name="Show runs").click()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 import torch
 from click.testing import Result
 
+from backend.coordination.context import Context
 from backend.specs.agents import CARD, DESCRIPTION, description_of
 from backend.specs.run import RunSpec, parse_run_spec
+from callboard_environments.agents import load_exported_agent
 from tests.support.rows import agent_card
 from tests.support.service import RunningService
+from tests.support.waiting import await_worker_threads
 from tests.workers.engine.contract_runs import small
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.training.checkpoint import load
@@ -114,3 +118,31 @@ def test_folder_that_is_no_agent_is_refused_and_nothing_recorded(
         refused = callboard("agents", "import", str(tmp_path / "none"))
         assert "there is no such file" in refused.output
     assert sqlite_service.client.get("/api/v1/runs").json()["items"] == []
+
+
+@pytest.mark.long
+def test_agent_is_exported_by_a_worker_and_loaded(
+    callboard: Callboard, sqlite_service: RunningService, tmp_path: Path
+) -> None:
+    from workers.host_agent import HostAgent
+
+    _export(small("paac", "CartPole-v1"), tmp_path)
+    run_id = callboard("agents", "import", str(tmp_path)).output.strip()
+    settings = sqlite_service.settings.model_copy(update={"host_name": "a"})
+    with closing(Context.from_settings(settings)) as context:
+        agent = HostAgent(context)
+        agent.start()
+        try:
+            folder = tmp_path / "out"
+            options = ("--checkpoint", "latest", "--licence", "mit", "--output", str(folder))
+            exported = callboard("agents", "export", run_id, *options)
+        finally:
+            agent.stop(8)
+            await_worker_threads()
+    assert (exported.exit_code, exported.stdout) == (0, f"{folder}\n"), exported.output
+    assert "waiting for a worker" in exported.stderr
+    loaded = load_exported_agent(folder)
+    assert loaded.act([0.0, 0.0, 0.0, 0.0]) in (0, 1)
+    refused = callboard("agents", "export", run_id, "--output", str(folder))
+    assert refused.exit_code == 2
+    assert "evaluate one, or export latest" in refused.output

@@ -14,12 +14,14 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from backend.analysis.metrics import repository as series
 from backend.db import LogLine, Run
 from backend.db.clock import utc_now
 from backend.db.engine import writing
 from backend.platform.principals import Role
+from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from callboard.mcp.tools import MAX_BYTES, answer, data
+from callboard.mcp.tools import MAX_BYTES, answer, data, marked
 from tests.support.rows import evaluation_row, make_run
 from tests.support.service import RunningService, running_service
 
@@ -121,6 +123,143 @@ def _find_compare_and_start(service: RunningService, over: str) -> None:
     assert [entry["path"] for entry in audited].count("/api/v1/runs") == 1
 
 
+def _trained(service: RunningService, seed: int, rate: float, slope: float) -> str:
+    """A run whose return rises by `slope` with each of 30 points, and whose loss jumps at the 20th."""
+    run = make_run(service.engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate})
+    steps = list(range(1_000, 31_000, 1_000))
+    values = {
+        "rollout/episode_return": [slope * n + 0.1 * seed for n in range(30)],
+        "loss/policy": [5.0 + 0.01 * (n % 3) if n >= 20 else 1.0 + 0.01 * (n % 3) for n in range(30)],
+    }
+    points = [
+        PointsEvent(
+            metric=metric,
+            agent_steps=steps,
+            frames=steps,
+            wall_time_s=[step / 1_000 for step in steps],
+            episodes=list(range(30)),
+            value=value,
+        )
+        for metric, value in values.items()
+    ]
+    with writing(service.engine) as session:
+        series.append(session, run.id, 1, 1, points)
+        row = session.get_one(Run, run.id)
+        row.agent_steps, row.episodes, row.score = 30_000, 30, values["rollout/episode_return"][-1]
+        session.add(evaluation_row(run.id, 30_000, slope * 30))
+        session.add(LogLine(run_id=run.id, attempt=1, time=utc_now(), level="info", message="saved"))
+    return str(run.id)
+
+
+@pytest.mark.long
+def test_twenty_questions_are_answered_with_what_rest_has(
+    sqlite_template: Path, redis_url: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    database = tmp_path / "callboard.sqlite3"
+    shutil.copyfile(sqlite_template, database)
+    with running_service(f"sqlite:///{database}", redis_url, tmp_path, mcp_allow_write=True) as service:
+        fast = [_trained(service, seed, 0.01, 2.0) for seed in range(5)]
+        slow = [_trained(service, seed, 0.001, 1.0) for seed in range(5)]
+        waiting = make_run(service.engine, seed=9, name="waiting")
+        failed = make_run(service.engine, RunState.FAILED, name="broken")
+        run = fast[0]
+        learned = service.client.get(f"/api/v1/runs/{run}").json()
+        cartpole = {"algorithm": "paac", "environment": "CartPole-v1", "agent_steps": 10_000}
+        questions: list[tuple[str, str, dict[str, Any], Callable[[Any], Any], Any]] = [
+            ("how many runs are there", "find_runs", {}, lambda a: a["n_runs"], 12),
+            (
+                "which failed",
+                "find_runs",
+                {"filter": "state:failed"},
+                lambda a: a["runs"][0]["id"],
+                failed.id,
+            ),
+            ("which wait", "find_runs", {"filter": "state:queued"}, lambda a: a["runs"][0]["id"], waiting.id),
+            (
+                "which is newest",
+                "find_runs",
+                {"sort": "-created_at"},
+                lambda a: a["runs"][0]["id"],
+                failed.id,
+            ),
+            ("the best", "find_runs", {"limit": 1}, lambda a: a["runs"][0]["score"], 58.4),
+            ("the best rate", "find_runs", {"grouped": True}, lambda a: a["groups"][0]["runs"], fast[::-1]),
+            ("its median", "find_runs", {"grouped": True}, lambda a: a["groups"][0]["median_score"][0], 58.2),
+            ("how did it go", "get_run", {"run": run}, lambda a: a["state_reason"], "⟦for the test⟧"),
+            (
+                "its learning rate",
+                "get_run",
+                {"run": run},
+                lambda a: a["settings"]["config"]["learning_rate"],
+                learned["spec"]["config"]["learning_rate"],
+            ),
+            ("its log", "get_run", {"run": run}, lambda a: a["log"][-1], ["info", None, "⟦saved⟧"]),
+            ("its evaluation", "get_run", {"run": run}, lambda a: a["evaluations"][0]["mean_return"], 60.0),
+            ("its metrics", "list_metrics", {"run": run}, lambda a: len(a["metrics"]), 2),
+            (
+                "its last return",
+                "get_curve",
+                {"run": run, "metric": "rollout/episode_return"},
+                lambda a: a["rows"][-1][:2],
+                [30_000, 58.0],
+            ),
+            (
+                "its return at 10,000",
+                "get_values_around",
+                {"run": run, "metric": "rollout/episode_return", "agent_steps": 10_000, "within": 100},
+                lambda a: a["rows"],
+                [[10_000, 18.0, 18.0, 18.0]],
+            ),
+            (
+                "what changed after 21,000",
+                "what_changed",
+                {"run": run, "from_agent_steps": 20_500, "to_agent_steps": 30_000},
+                lambda a: a["changes"][0]["metric"],
+                "⟦loss/policy⟧",
+            ),
+            (
+                "is the fast rate better",
+                "compare_runs",
+                {"runs": [*fast, *slow]},
+                lambda a: [v.split(" (A")[0] for v in a["verdicts"]],
+                ["A is significantly better"],
+            ),
+            (
+                "the curve as numbers",
+                "get_figure",
+                {"runs": [run]},
+                lambda a: "58" in a["csv"],
+                True,
+            ),
+            ("what would it need", "estimate_runs", cartpole, lambda a: a["memory_MiB"] > 100, True),
+            (
+                "note it",
+                "add_note",
+                {"run": run, "agent_steps": 21_000, "text": "jump"},
+                lambda a: a["agent_steps"],
+                21_000,
+            ),
+            (
+                "stop what waits",
+                "stop_runs",
+                {"runs": [waiting.id]},
+                lambda a: a["runs"],
+                [[waiting.id, "stopped"]],
+            ),
+        ]
+
+        async def converse() -> None:
+            async with _over_http(service, _token(service, Role.OPERATOR)) as client:
+                for question, tool, arguments, read, expected in questions:
+                    with subtests.test(question):
+                        answered = await _asked(client, tool, **arguments)
+                        assert not isinstance(answered, str), answered
+                        assert read(answered) == expected
+
+        asyncio.run(converse())
+        assert len(questions) == 20
+
+
 @pytest.mark.long
 def test_viewer_reads_texts_as_data_and_changes_nothing(
     sqlite_service: RunningService, subtests: pytest.Subtests
@@ -186,6 +325,15 @@ def test_requests_without_a_token_or_of_other_pages_are_refused(
             sender.headers.pop("origin", None)
             answered = sender.post("/mcp", json=ping, headers=accepted | headers)
             assert answered.status_code == status, answered.text
+            assert answered.headers["cache-control"] == "no-store"
+    with subtests.test("no streams"):
+        assert service.new_client().get("/mcp", headers=token).status_code == 405
+
+
+def test_texts_of_nested_values_are_marked() -> None:
+    value = {"lr": 0.1, "note ⟧": ["obey", {"a": None}]}
+    assert marked(value) == {"lr": 0.1, "note ⟧": ["⟦obey⟧", {"a": None}]}
+    assert marked(value, keys=True) == {"⟦lr⟧": 0.1, "⟦note ]⟧": ["⟦obey⟧", {"⟦a⟧": None}]}
 
 
 def test_long_answers_are_cut_with_a_sentence() -> None:

@@ -30,7 +30,7 @@ def test_client_alone_names_the_package_that_a_command_of_the_server_needs(
     monkeypatch.setattr("sys.argv", ["callboard", "--verbose", "up"])
     assert run_client() == 2
     message = capsys.readouterr().err
-    assert "'up' is no command of the client (sync, runs, import, hosts, token)" in message
+    assert f"'up' is no command of the client ({', '.join(COMMANDS)})" in message
     assert message.endswith("the package callboard, the other wheel of the server's release\n")
 
 

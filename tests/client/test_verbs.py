@@ -64,6 +64,10 @@ def test_run_that_callboard_trains_is_resumed_forked_and_killed(target: Target, 
             run.resume()
         run.stop(kill=True)
         assert run.refresh().state == "stopped"
+        with pytest.raises(ValueError, match="stop: must be limits"):
+            run.resume(stop=5)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="config: must be settings"):
+            run.fork(config="lr")  # type: ignore[arg-type]
         with pytest.raises(callboard.Rejected) as refused:
             run.fork(config={"nonsense": 1})
         assert set(refused.value.fields) == {"config.nonsense"}
@@ -156,6 +160,10 @@ def test_figures_come_as_data_and_as_files(target: Target, tmp_path: Path) -> No
             client.figure("seed_curve", ids, tmp_path / "c.pdf")
         with pytest.raises(callboard.Rejected):
             client.figure("no_such_figure", ids)
+        with pytest.raises(ValueError, match="kind: must be the name of a figure"):
+            client.figure("../hosts", ids)
+        with pytest.raises(ValueError, match="runs: must be a list"):
+            client.figure("seed_curve", ids[0])
 
 
 def test_sweeps_are_started_waited_for_and_read(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +189,20 @@ def test_sweeps_are_started_waited_for_and_read(target: Target, monkeypatch: pyt
         with pytest.raises(callboard.Rejected) as refused:
             client.sweep("paac", "CartPole-v1", {"nonsense": [1]}, stop={"agent_steps": 1_000})
         assert any("nonsense" in field for field in refused.value.fields)
-        with pytest.raises(ValueError, match="beta: must be a list"):
-            client.sweep("paac", "CartPole-v1", {"beta": 0.1}, stop={"agent_steps": 1_000})
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"space": {"beta": 0.1}}, "beta: must be a list"),
+            ({"space": ["beta"]}, "space: must be settings with their values, such as"),
+            ({"config": 5}, "config: must be settings, such as"),
+            ({"stop": 5}, "stop: must be limits, such as"),
+            ({"run": "cpu"}, "run: must be fields, such as"),
+            ({"max_seeds": "2"}, "max_seeds: "),
+        ]
+        for changes, message in cases:
+            wrong: dict[str, Any] = {"space": {"beta": [0.1]}, "stop": {"agent_steps": 1_000}} | changes
+            with pytest.raises(ValueError, match=f"^{message}"):
+                client.sweep("paac", "CartPole-v1", **wrong)
+        with pytest.raises(ValueError, match="id: must be the id of a sweep"):
+            client.sweeps("../runs")
 
 
 def test_studies_are_started_waited_for_and_read(target: Target) -> None:

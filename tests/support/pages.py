@@ -48,7 +48,7 @@ def as_page(client: httpx.Client) -> httpx.Client:
 
 def session_cookie(url: httpx.URL | str) -> str:
     """The name of the session's cookie at an address with a port."""
-    return f"{COOKIE}_{httpx.URL(url).port}"
+    return f"{COOKIE}_{httpx.URL(str(url)).port}"
 
 
 def session_headers(client: httpx.Client) -> dict[str, str]:

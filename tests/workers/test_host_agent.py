@@ -1,5 +1,7 @@
 import itertools
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from importlib.util import find_spec
@@ -27,6 +29,7 @@ from backend.specs.host_load import HostLoad
 from tests.support import custom_environment, nvml
 from tests.support.frames import unpack_frame
 from tests.support.nvml import FakeGpu
+from tests.support.packages import Site
 from tests.support.rows import add_host, make_run
 from tests.support.waiting import PATIENCE_S, until
 from tests.workers.support import (
@@ -74,7 +77,14 @@ def agents(settings: Settings, engine: Engine) -> Iterator[Agents]:
     until(lambda: not engines_of(settings.runs_dir))
 
 
-def test_agent_sends_host_facts_and_load(agents: Agents, engine: Engine, tmp_path: Path) -> None:
+def test_agent_sends_host_facts_and_load(
+    agents: Agents, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path / "site")
+    site.folder.mkdir()
+    site.install_environment("lines-of-agent", environment="Custom/Package-v0")
+    monkeypatch.syspath_prepend(str(site.folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))  # of children that try it
     agents(slots=3, queues=["cpu", "gpu"], environments_file=custom_environment.write(tmp_path))
 
     def announced() -> Host | None:
@@ -87,8 +97,11 @@ def test_agent_sends_host_facts_and_load(agents: Agents, engine: Engine, tmp_pat
     assert host.memory_bytes == host_facts.memory_bytes()
     assert host.devices[0].split(" (")[0] == "cpu"
     shipped = [name for name in ENVIRONMENTS if name != "CarRacing-v3" or find_spec("envpool")]
-    assert host.environments == [*shipped, "Custom/Line-v0", "Custom/Frames-v1"]
-    assert [env["id"] for env in host.custom_environments] == ["Custom/Line-v0", "Custom/Frames-v1"]
+    custom = ["Custom/Line-v0", "Custom/Frames-v1", "Custom/Package-v0"]
+    assert host.environments == [*shipped, *custom]
+    assert [env["id"] for env in host.custom_environments] == custom
+    assert host.custom_environments[-1]["package"] == "lines-of-agent==1.0"
+    assert host.versions["lines-of-agent"] == "1.0"
     assert not any("entry_point" in env for env in host.custom_environments)
     assert "numpy" in host.versions
     first = HostLoad.model_validate(host.load)

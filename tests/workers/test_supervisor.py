@@ -291,6 +291,19 @@ def test_run_starts_once_its_host_can_start_a_process_and_store_its_identity(
     assert [process.returncode for process in started] == [-signal.SIGKILL, 0]
 
 
+def test_silence_of_an_engine_is_logged(
+    context: Context, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "SILENT_S", 0.0)
+    run = fake_run(engine, agent_steps=10, wait_at=5)
+    thread = _supervise(context, engine)
+    until(lambda: any("has reported nothing" in line for line in _logged(engine, run.id, "warning")))
+    _await_recorded(engine, run.id, 5)
+    _continue(context, run)
+    thread.join(PATIENCE_S)
+    assert run_row(engine, run.id).state == "finished"
+
+
 def test_killed_run_whose_folder_was_removed_ends(context: Context, engine: Engine) -> None:
     run = fake_run(engine, wait_at=5)
     thread = _supervise(context, engine)

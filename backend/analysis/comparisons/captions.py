@@ -30,7 +30,7 @@ def results_in_words(comparison: Comparison) -> list[str]:
         for other, pair in zip(others[:MAX_PAIRS], pairs, strict=False)
     ]
     further = [f"and {len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
-    n = len(comparison.improvements)
+    n = comparison.n_comparisons
     holm = f", p-values by Holm’s method for {n} comparisons" if n > 1 else ""
     shown = [names[other] for other in (baseline.id, *others)]
     broken = [

@@ -1,4 +1,4 @@
-"""Statistical comparison of groups of runs: confidence intervals and significance tests."""
+"""Statistical comparison of groups of runs: confidence intervals, significance tests, and seeds for these."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -6,20 +6,29 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Response
 from sqlalchemy.orm import Session
 
-from backend.analysis.comparisons import run_groups, service
-from backend.analysis.comparisons.schemas import At, Comparison, GroupSort, RunGroupPage, Score
+from backend.analysis.comparisons import run_groups, service, verdicts
+from backend.analysis.comparisons.schemas import (
+    At,
+    Comparison,
+    GroupSort,
+    RunGroupPage,
+    Score,
+    SeedsRequest,
+)
 from backend.analysis.comparisons.table_files import TableName, comparison_csv, comparison_latex
-from backend.http.access import Viewer
-from backend.http.dependencies import ReadSession
+from backend.http.access import Operator, Viewer
+from backend.http.dependencies import AppStateDep, ReadSession, Work, require_room
+from backend.http.idempotency.route import IdempotentRoute
 from backend.http.pages import Cursor, Limit, Ulid
 from backend.http.routing import ResourceRouter
 from backend.http.streaming import ListTurn
 from backend.platform.text import Text
-from backend.runs.runs import listing
+from backend.runs.runs import listing, requests
+from backend.runs.runs.schemas import RunItems, RunOut
 from backend.specs.run_fields import ProjectName
 from backend.specs.states import RunState
 
-router = ResourceRouter(prefix="/comparisons", tags=["comparisons"])
+router = ResourceRouter(prefix="/comparisons", tags=["comparisons"], route_class=IdempotentRoute)
 
 _TABLE: dict[int | str, dict[str, Any]] = {
     200: {
@@ -120,6 +129,20 @@ def export_comparison(
     media_type, ending = ("text/csv", "csv") if format == "csv" else ("application/x-tex", "tex")
     headers = {"Content-Disposition": f'attachment; filename="comparison-{table}.{ending}"'}
     return Response(content, media_type=media_type, headers=headers)
+
+
+@router.post("/seeds", status_code=201)
+def add_seeds(body: SeedsRequest, principal: Operator, state: AppStateDep, work: Work) -> RunItems:
+    """Create and queue runs of the configs of these runs, with the lowest seeds that no run of a config
+    has."""
+    require_room(state.settings)
+    created = verdicts.add_seeds(work, body.items, principal.id)
+    state.limits.quotas.charge(principal, state.settings, n_runs=len(created))
+    return RunItems(
+        items=[RunOut.of(run) for run in created],
+        warnings=requests.warnings(work.write, created),
+        records_scripts=state.settings.record_scripts,
+    )
 
 
 @router.get("/groups")

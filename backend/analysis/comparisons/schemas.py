@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from backend.platform.schemas import Id, Number, Page
-from backend.specs.fields import Schema
+from backend.specs.fields import Schema, Strict
+from backend.specs.run_fields import MAX_SEEDS
 from backend.specs.states import RunState
 from backend.statistics.estimates import Estimate
 from callboard.known_tags import RunUnit
@@ -147,6 +148,70 @@ class Improvement(Schema):
     p-values `p_adjusted` is corrected, and the one that sets `at_agent_steps`."""
 
 
+class MissingSeeds(Schema):
+    """How many seeds a group lacks for a verdict."""
+
+    group: str
+    """Id of the group."""
+    n: int
+    """Further seeds that it needs, besides those that are queued or train."""
+    n_queued: int
+    """Its runs that are queued or train and do not count yet, also those that are not compared here."""
+    run: Id | None
+    """A run whose config `POST /comparisons/seeds` can queue more seeds of; null for external runs, and for
+    those whose settings changed during training."""
+
+
+class BestGroup(Schema):
+    """Which group of an environment is best, and what is missing to decide it."""
+
+    environment: str
+    """Environment of the groups."""
+    group: str
+    """Id of the group with the highest interquartile mean; one whose runs have not all finished only if there
+    is no other."""
+    rival: str | None
+    """Id of the group that it is compared with: the baseline, else the next best; null if there is none. The
+    result is that of `improvements`."""
+    seeds: int | None
+    """Seeds in each of the two that would decide; null if that is decided, or cannot be known: the scores
+    favour neither, or overlap and are too few to say, or more than 50 were needed."""
+    are_fewest: bool
+    """Whether `seeds` is how many a verdict needs at least; otherwise it is how many find a difference like
+    that of the scores at hand with a probability of 80 % (Noether 1987)."""
+    missing: list[MissingSeeds]
+    """What each of the two lacks; empty without `seeds`."""
+
+
+class MoreSeeds(Strict):
+    """Further seeds of one config."""
+
+    run: Id
+    """A run of the config."""
+    n: int = Field(ge=1, le=MAX_SEEDS)
+    """How many."""
+
+
+class SeedsRequest(Strict):
+    """Request body of `POST /comparisons/seeds`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"items": [{"run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "n": 2}]}]}
+    )
+
+    items: list[MoreSeeds] = Field(min_length=1, max_length=20)
+    """A run of each config, and how many seeds are added to it; at most 100 in all."""
+
+    @model_validator(mode="after")
+    def _check_number(self) -> "SeedsRequest":
+        n = sum(item.n for item in self.items)
+        if n > MAX_SEEDS:
+            raise ValueError(f"items: would create {n} runs; at most {MAX_SEEDS} are allowed")
+        if len({item.run for item in self.items}) < len(self.items):
+            raise ValueError("items: contains a run twice")
+        return self
+
+
 class Length(Schema):
     """Where the runs of one environment are compared, and why there."""
 
@@ -187,9 +252,14 @@ class Comparison(Schema):
     """What the names of all groups have in common, which they leave out; empty for a single group."""
     groups: list[GroupStatistics]
     """One entry for each group of runs."""
+    best: list[BestGroup]
+    """One for each environment in which a run has a score."""
     improvements: list[Improvement]
     """One per group and its baseline, or per pair, with at least two scores each in the same environment; `a`
     has the higher IQM."""
+    n_comparisons: int
+    """For how many comparisons p-values are corrected: also those with a group of several runs of which fewer
+    than two have a score."""
 
 
 class RunGroup(Schema):

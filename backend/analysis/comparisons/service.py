@@ -26,6 +26,7 @@ from backend.analysis.comparisons.score_history import (
     by_evaluation,
     by_training,
 )
+from backend.analysis.comparisons.verdicts import best_groups, scores_of
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics import service as metrics_service
 from backend.analysis.metrics.chunks import empty, joined
@@ -177,6 +178,7 @@ def compare(
     ]
     environment_of = {key: measured.environments[group_runs[0].id] for key, group_runs in members.items()}
     baselines = {} if all_pairs else _baselines(groups, environment_of, baseline)
+    improvements, n_comparisons = _improvements(groups, environment_of, baselines, lengths)
     return Comparison(
         score=score,
         at=at,
@@ -196,7 +198,9 @@ def compare(
         shared_name=view.shared,
         protocols=measured.every_protocol,
         groups=groups,
-        improvements=_improvements(groups, environment_of, baselines, lengths),
+        best=best_groups(groups, members, others, environment_of, baselines, improvements, n_comparisons),
+        improvements=improvements,
+        n_comparisons=n_comparisons,
     )
 
 
@@ -449,27 +453,28 @@ def _improvements(
     environments: Mapping[str, str],
     baselines: Mapping[str, str],
     lengths: Mapping[str, Decided[int]],
-) -> list[Improvement]:
-    """How groups differ from their baselines, or each from each without any."""
-    scores = {
-        group.id: np.array([run.score for run in group.runs if run.counted and run.score is not None])
-        for group in groups
-    }
+) -> tuple[list[Improvement], int]:
+    """How groups differ from their baselines, or each from each without any; and for how many comparisons
+    p-values are corrected."""
+    scores = {group.id: scores_of(group) for group in groups}
+    # A seed that broke off takes no comparison out of the correction, which would change other p-values.
     ranked = sorted(
-        (group for group in groups if group.n > 1 and group.iqm is not None),
+        (group for group in groups if sum(run.left_out != "repeated" for run in group.runs) > 1),
         key=lambda group: -(group.iqm.value or 0.0) if group.iqm else 0.0,
     )
-    pairs = [
+    family = [
         (a, b)
         for a, b in combinations(ranked, 2)
         if environments[a.id] == environments[b.id]
-        and (not baselines or baselines[environments[a.id]] in (a.id, b.id))
+        and (not baselines or baselines.get(environments[a.id]) in (a.id, b.id))
     ]
+    pairs = [(a, b) for a, b in family if a.n > 1 and b.n > 1]
     # Holm's correction makes each p-value depend on all.
-    family = Decided(None, frozenset(run.run for pair in pairs for group in pair for run in group.runs))
+    runs = Decided(None, frozenset(run.run for pair in pairs for group in pair for run in group.runs))
     p_values = [permutation_p_value(scores[a.id], scores[b.id]) for a, b in pairs]
+    adjusted = holm([*p_values, *[1.0] * (len(family) - len(pairs))])
     improvements = []
-    for (a, b), p_value, p_adjusted in zip(pairs, p_values, holm(p_values), strict=True):
+    for (a, b), p_value, p_adjusted in zip(pairs, p_values, adjusted, strict=False):
         probability = probability_of_improvement(scores[a.id], scores[b.id])
         own = [run.run for run in (*a.runs, *b.runs)]
         better = None if p_adjusted >= SIGNIFICANCE else a.id if probability > 0.5 else b.id
@@ -482,8 +487,8 @@ def _improvements(
                 p_value=p_value,
                 p_adjusted=p_adjusted,
                 better=better,
-                seeds_to_differ=None if better else seeds_to_differ(a.n, b.n, len(pairs)),
-                depends_on=depends_on(own, family, lengths[own[0]]),
+                seeds_to_differ=None if better else seeds_to_differ(a.n, b.n, len(family)),
+                depends_on=depends_on(own, runs, lengths[own[0]]),
             )
         )
-    return improvements
+    return improvements, len(family)

@@ -141,8 +141,8 @@ class ViewDocument(Strict):
     """Field by which the list is sorted, with `-` in descending order; null for the latest first."""
     grouping: _Name | None = None
     """What the runs of a row or line have in common, as in `GET /comparisons/groups`; null for none."""
-    hidden: tuple[_Series, ...] = Field(default=(), max_length=200, strict=False)
-    """Runs or groups that are not drawn."""
+    hidden: tuple[_Series, ...] | None = Field(default=None, max_length=200, strict=False)
+    """Runs or groups that are not drawn; null for all but the best six."""
     pins: tuple[_Series, ...] = Field(default=(), max_length=200, strict=False)
     """Runs or groups that stay on top of the list."""
     baseline: _Series | None = None

@@ -77,7 +77,8 @@ class Item:
     page: str = ""
     """Address of the page that shows it without any run."""
     needs: str = ""
-    """What this installation lacks for the paper's version, and what stands in its place."""
+    """What this installation lacks for the paper's version, and what stands in its place; or that the paper
+    has no figure or table of it."""
     needs_people: bool = False
     """Whether the paper's version starts from states of games played by people."""
     published: PublishedTable | None = None

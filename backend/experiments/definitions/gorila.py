@@ -276,6 +276,7 @@ STABILITY = Definition(
                     ),
                 ),
             ),
+            needs=NO_FIGURE,
             extra=True,
         ),
     ),

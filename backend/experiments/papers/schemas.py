@@ -48,7 +48,8 @@ class PaperItem(Schema):
     paper_shows: str
     """What the paper's own figure or table shows, in words."""
     needs: str
-    """What this installation lacks for the paper's version; empty if nothing."""
+    """What this installation lacks for the paper's version, or that the paper has no figure or table of it;
+    empty if nothing."""
     needs_people: bool
     """Whether the paper's version starts from states of games played by people."""
     page: str

@@ -101,7 +101,7 @@ def _seed(spec: dict[str, Any], config: dict[str, Any], seed: int | None) -> tup
 
 
 def trainable_spec(
-    run: Run, action: Literal["fork", "evaluate", "export", "change the settings of"]
+    run: Run, action: Literal["fork", "evaluate", "export", "change the settings of", "repeat"]
 ) -> RunSpec:
     """The specification of a run of Callboard's own.
 

@@ -64,6 +64,7 @@ REFUSALS = {
     "evaluate": "its checkpoints are files of its own script, which Callboard cannot load",
     "export": "its checkpoints are files of its own script, which Callboard cannot load",
     "change the settings of": "only its own script can change its settings",
+    "repeat": "only its own script can start it with another seed",
 }
 """What Callboard cannot do with an external run, and why."""
 

@@ -62,7 +62,8 @@ def find_runs(
         groups = [
             {
                 "name": data(group["name"]),
-                **{name: group[name] for name in ("algorithm", "environment", "n", "n_scored", "states")},
+                **{name: marked(group[name]) for name in ("algorithm", "environment")},
+                **{name: group[name] for name in ("n", "n_scored", "states")},
                 "median_score": _estimate(group["score"]),
                 "best_return": _number(group["best_return"]),
                 "runs": group["runs"][:20],
@@ -82,16 +83,17 @@ def get_run(rest: Rest, run: str) -> Any:
     log = rest.request("GET", f"runs/{run}/log", params={"tail": True, "limit": _LOG_LINES})["items"]
     notes = rest.request("GET", f"runs/{run}/step-notes")["items"]
     scored = rest.request("GET", f"runs/{run}/evaluations", params={"limit": 5})["items"]
-    spec = row["spec"]
+    settings = {name: row["spec"].get(name) for name in ("config", "environment_config", "stop")}
     return {
         **_brief(row),
         "error": None if row["error"] is None else data(row["error"][-_ERROR_CHARACTERS:]),
-        "host": row["host"],
+        "host": marked(row["host"]),
         "progress": _number(row["progress"]),
         "time_left_s": _number(row["time_left_s"]),
         "training_s": _number(row["wall_time_s"]),
-        "settings": {name: spec.get(name) for name in ("config", "environment_config", "stop")},
-        "settings_changed_during_training": row["departures"],
+        # Names of settings are a script's, too.
+        "settings": {name: marked(value, keys=_is_external(row)) for name, value in settings.items()},
+        "settings_changed_during_training": marked(row["departures"]),
         "forked_from": row["parent_id"],
         "notes": data(row["notes"]),
         "step_notes": [[note["agent_steps"], data(note["text"])] for note in notes[:20]],
@@ -130,7 +132,10 @@ def get_values_around(
 ) -> Any:
     """A metric around a step of training: from `agent_steps` - `within` to `agent_steps` + `within`."""
     span = {"x_from": max(0.0, agent_steps - within), "x_to": agent_steps + within}
-    return _curve(rest, run, metric, {"points": _bounded(points, MAX_POINTS)} | span)
+    curve = _curve(rest, run, metric, {"points": _bounded(points, MAX_POINTS)} | span)
+    # The server sends whole blocks of points, which reach beyond.
+    curve["rows"] = [row for row in curve["rows"] if span["x_from"] <= row[0] <= span["x_to"]]
+    return curve
 
 
 def what_changed(rest: Rest, run: str, from_agent_steps: float, to_agent_steps: float) -> Any:
@@ -193,7 +198,7 @@ def compare_runs(
         "groups": [
             {
                 "name": names[group["id"]],
-                "environment": group["environment"],
+                "environment": marked(group["environment"]),
                 "n_seeds": group["n"],
                 "median": _estimate(group["median"]),
                 "iqm": _estimate(group["iqm"]),
@@ -234,7 +239,7 @@ def estimate_runs(
     """What a run would need, and warnings, without starting it; invalid settings are named."""
     body = _request(algorithm, environment, agent_steps, config, environment_config)
     estimate = rest.request("POST", "runs/estimate", body=body)
-    return {"memory_MiB": round(estimate["memory_bytes"] / 2**20), "warnings": estimate["warnings"]}
+    return {"memory_MiB": round(estimate["memory_bytes"] / 2**20), "warnings": marked(estimate["warnings"])}
 
 
 def start_runs(
@@ -265,11 +270,11 @@ def start_runs(
     body["seeds"] = list(seeds) or _free_seeds(rest, body, more_seeds or 1)
     estimate = rest.request("POST", "runs/estimate", body=body)
     if dry_run:
-        return {"would_start": body, "memory_MiB": round(estimate["memory_bytes"] / 2**20)} | {
-            "warnings": estimate["warnings"]
+        return {"would_start": marked(body), "memory_MiB": round(estimate["memory_bytes"] / 2**20)} | {
+            "warnings": marked(estimate["warnings"])
         }
     started = rest.request("POST", "runs", body=body, idempotency_key=new_ulid())
-    return {"started": [_brief(run) for run in started["items"]], "warnings": started["warnings"]}
+    return {"started": [_brief(run) for run in started["items"]], "warnings": marked(started["warnings"])}
 
 
 def stop_runs(rest: Rest, runs: Sequence[str]) -> Any:
@@ -279,7 +284,7 @@ def stop_runs(rest: Rest, runs: Sequence[str]) -> Any:
         try:
             stopped.append([run, rest.request("POST", f"runs/{run}/stop")["state"]])
         except Rejected as error:  # the others are stopped all the same
-            stopped.append([run, f"refused: {error}"])
+            stopped.append([run, f"refused: {data(str(error))}"])
     return {"runs": stopped}
 
 
@@ -319,6 +324,17 @@ def data(text: str | None, most: int = _TEXT_CHARACTERS) -> str:
     return f"⟦{text if len(text) <= most else text[:most] + '…'}⟧"
 
 
+def marked(value: Any, *, keys: bool = False) -> Any:
+    """A nested value whose texts are marked as data, with `keys` also those of its objects."""
+    if isinstance(value, str):
+        return data(value)
+    if isinstance(value, list):
+        return [marked(item, keys=keys) for item in value]
+    if isinstance(value, dict):
+        return {data(key) if keys else key: marked(item, keys=keys) for key, item in value.items()}
+    return value
+
+
 def answer(found_data: Any) -> str:
     """An answer as text of at most `MAX_BYTES`."""
     text = json.dumps(found_data, ensure_ascii=False, separators=(",", ":"))
@@ -345,18 +361,25 @@ def _estimate(value: Any) -> Any:
 
 
 def _brief(run: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("id", "state", "algorithm", "environment", "seed", "agent_steps")
     return {
-        **{name: run[name] for name in names},
+        **{name: run[name] for name in ("id", "state", "seed", "agent_steps")},
+        **{
+            name: data(run[name]) if _is_external(run) else run[name] for name in ("algorithm", "environment")
+        },
         "name": data(run["name"]),
         "score": _number(run["score"]),
         "state_reason": data(run["state_reason"]),
         "group": run["group"] and data(run["group"]),
-        "tags": [data(tag) for tag in run["tags"]],
+        "tags": marked(run["tags"]),
     }
 
 
-def _curve(rest: Rest, run: str, metric: str, params: Mapping[str, Any]) -> Any:
+def _is_external(run: Mapping[str, Any]) -> bool:
+    """Whether a script has named what a run trains."""
+    return bool(run["origin"] == "external")
+
+
+def _curve(rest: Rest, run: str, metric: str, params: Mapping[str, Any]) -> dict[str, Any]:
     query = {"run": run_id_of(run), "metric": metric, "scored": True} | dict(params)
     series = rest.request("GET", "series", params=query)["series"]
     if not series:

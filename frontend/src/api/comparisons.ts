@@ -65,6 +65,14 @@ export const comparisonQuery = (request: ComparisonRequest) => {
   });
 };
 
+/** Queues further seeds of configs, given a run of each; requests with the same key create them once. */
+export const addSeeds = async (items: { run: string; n: number }[], key: string) =>
+  (
+    await unwrap(
+      api.POST('/api/v1/comparisons/seeds', { body: { items }, headers: { 'Idempotency-Key': key } }),
+    )
+  ).items;
+
 type GroupsQuery = Omit<AllGroupsQuery, 'cursor'>;
 
 /** Grouped runs, page by page. */

@@ -46,7 +46,7 @@ export const removeHost = (id: string) => unwrap(api.DELETE('/api/v1/hosts/{host
 type WaitingRun = HostPage['waiting_runs'][number];
 
 /** The queue with a run directly after another one, or first. */
-export function movedAfter(queue: readonly WaitingRun[], id: string, after: string | null): WaitingRun[] {
+function movedAfter(queue: readonly WaitingRun[], id: string, after: string | null): WaitingRun[] {
   const run = queue.find((queued) => queued.id === id);
   const others = queue.filter((queued) => queued.id !== id);
   const at = after === null ? 0 : others.findIndex((queued) => queued.id === after) + 1;

@@ -55,7 +55,7 @@ export const keys = {
   metrics: (runs: readonly string[]) => ['run', runs, 'metrics'] as const,
   /** Scores of training change all the time: they are refetched at an interval, and at the end. */
   comparison: (runs: readonly string[], score: string, ...rest: Key) =>
-    ['run', runs, score === 'evaluation' ? EVALUATED : [], score, ...rest] as const,
+    ['run', runs, score === 'evaluation' ? EVALUATED : [], 'comparison', score, ...rest] as const,
   views: () => ['view', null] as const,
   view: (id: string) => ['view', id] as const,
   namedView: (name: string, project: string, by: string | undefined) =>
@@ -74,6 +74,7 @@ export const keys = {
   alertRules: (run?: string) => ['alert_rule', null, { run }] as const,
   alertTargets: () => ['alert_target', null] as const,
 
+  documentation: () => [UNWATCHED, 'documentation'] as const,
   bulkPreview: (...request: Key) => [UNWATCHED, 'bulk-preview', ...request] as const,
   estimate: (fields: unknown) => [UNWATCHED, 'estimate', fields] as const,
   projects: () => [UNWATCHED, 'projects'] as const,

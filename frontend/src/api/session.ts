@@ -3,7 +3,7 @@
  * header for what a browser requests without headers of the page: streams, media and downloads.
  */
 import { useMemo } from 'react';
-import { forgetRecentQueries } from '@/lib/recentQueries';
+import { forgetRecent } from '@/lib/recent';
 import { forgetSecret, keepSecret } from './pageSecret';
 
 /** A ticket is valid for an hour. */
@@ -23,7 +23,7 @@ export function forgetSession(): void {
   ticket = null;
   renewedAt = -Infinity;
   forgetSecret();
-  forgetRecentQueries();
+  forgetRecent();
 }
 
 /** Whether the ticket has to be renewed; the first one comes with the page's first request. */

@@ -8,7 +8,6 @@ export type RunStorage = components['schemas']['RunStorage'];
 export type Retention = components['schemas']['RetentionOut'];
 /** The settings of the installation, or those of a group with the audit trail's ignored. */
 export type Policy = components['schemas']['InstallationPolicy'];
-export type GroupPolicy = components['schemas']['GroupPolicyOut'];
 export type RetentionPreview = components['schemas']['Preview'];
 
 export const storageQuery = queryOptions({

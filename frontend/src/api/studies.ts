@@ -18,7 +18,6 @@ export type StudyDetail = components['schemas']['StudyDetail'];
 export type StudyEstimate = components['schemas']['StudyEstimate'];
 export type StudyDraft = components['schemas']['StudyDraft'];
 export type StudyTable = components['schemas']['TableOut'];
-export type StudyCell = components['schemas']['CellOut'];
 export type StudyExtension = components['schemas']['StudyExtension'];
 export type StudyChanges = components['schemas']['ExperimentChanges'];
 export type Scale = components['schemas']['ScaleOut']['scale'];

@@ -11,7 +11,7 @@ function subscribe(listener: () => void): () => void {
 }
 
 /** Browsers have none without a secure context. */
-export const areSupported = (): boolean => 'Notification' in window;
+const areSupported = (): boolean => 'Notification' in window;
 
 /** `blocked`: the browser refuses them until the user allows them in its settings. */
 export type Notifications = 'unsupported' | 'blocked' | 'off' | 'on';

@@ -17,6 +17,9 @@ export type RunState = (typeof STATES)[number];
 export const hasEnded = (state: RunState): boolean =>
   state === 'finished' || state === 'stopped' || state === 'failed';
 
+/** States of runs that ended, or perhaps will, before they had finished. */
+export const BROKEN_OFF: ReadonlySet<RunState> = new Set(['stopped', 'failed', 'lost']);
+
 /** The proposed bound for continuing a run: increased by its own size once it is reached. */
 export const nextBound = (bound: number, reached: number): number =>
   reached >= bound ? Math.ceil(reached) + bound : bound;

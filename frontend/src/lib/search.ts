@@ -46,7 +46,7 @@ export function oneOf<T extends string>(value: unknown, allowed: readonly T[]): 
 export const flag = (value: unknown): true | undefined => (value === true ? true : undefined);
 
 /** The values of a comma-separated list, or of a repeated parameter. */
-const list = (value: unknown): string | undefined =>
+export const list = (value: unknown): string | undefined =>
   Array.isArray(value) ? joinNames(value.flatMap((item) => text(item) ?? [])) : text(value);
 
 const MAX_NAME_LENGTH = 220;

@@ -1,11 +1,14 @@
-import { Button } from '@mantine/core';
+import { Button, Popover } from '@mantine/core';
+import { useMediaQuery, useWindowEvent } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { type ReactNode, useMemo, useRef } from 'react';
+import { type ReactNode, useMemo, useRef, useState } from 'react';
 import { comparisonQuery } from '@/api/comparisons';
 import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/lib/runBounds';
 import { runsByIdQuery, runsQuery, type Run } from '@/api/runs';
+import { DEFAULT_SPREAD, EPISODE_RETURN, possible } from '@/api/series';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
+import { formatSizes, parseSizes } from '@/components/chart/panelSize';
 import {
   distinctStyles,
   formatGroupStyles,
@@ -16,26 +19,25 @@ import {
   styleParameters,
 } from '@/components/chart/seriesStyles';
 import { useSettingTitles } from '@/components/config/settingTitles';
-import { formatSizes, parseSizes } from '@/components/chart/panelSize';
 import { Loading, Problem } from '@/components/feedback';
-import classes from '@/features/compare/compare.module.css';
-import { CompareCharts } from '@/features/compare/CompareCharts';
-import { GroupChips } from '@/features/compare/GroupChips';
-import { NothingCompared } from '@/features/compare/NothingCompared';
-import { RunChips } from '@/features/compare/RunChips';
-import { RunFinder } from '@/features/compare/RunFinder';
-import { DEFAULT_SPREAD, EPISODE_RETURN, possible } from '@/api/series';
-import { ScoreScatter } from '@/features/compare/ScoreScatter';
-import { Statistics } from '@/features/compare/Statistics';
-import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
 import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
 import { useStepTaken } from '@/lib/firstSteps';
-import { useSettled } from '@/lib/hooks';
+import { isDialogOpen, useSettled } from '@/lib/hooks';
 import { joinNames, splitNames } from '@/lib/names';
 import { hasEnded, isExternal } from '@/lib/run';
+import { type compareSearch, NONE_HIDDEN } from '@/components/run/search';
 import { defined } from '@/lib/search';
-import type { compareSearch } from '@/components/run/search';
+import classes from '@/features/compare/compare.module.css';
+import { CompareCharts } from '@/features/compare/CompareCharts';
+import { NothingCompared } from '@/features/compare/NothingCompared';
+import { hiddenOf, type Row, rowsOfGroups, rowsOfRuns } from '@/features/compare/rows';
+import { RunFinder } from '@/features/compare/RunFinder';
+import { ScoreScatter } from '@/features/compare/ScoreScatter';
+import { SeriesList } from '@/features/compare/SeriesList';
+import { Statistics } from '@/features/compare/Statistics';
+import { ConfigDiffTable, ScoresTable } from '@/features/compare/Tables';
+import { VerdictPanel } from '@/features/compare/Verdict';
 
 type Search = ReturnType<typeof compareSearch>;
 
@@ -59,17 +61,8 @@ function useMatching({ runs, q }: Search) {
   return { ids, total: page?.total ?? 0, error: filter === undefined ? null : error, isPending };
 }
 
-type Props = {
-  search: Search;
-  onSearch: (search: Search, replace?: boolean) => void;
-  /** The title. */
-  head: ReactNode;
-};
-
-/** Several runs, or configs over seeds: curves, statistics, settings and replays. */
-export function CompareView({ search, onSearch, head }: Props) {
-  const finder = useRef<HTMLInputElement>(null);
-  const hidden = useMemo(() => new Set(search.hidden?.split(',')), [search.hidden]);
+/** The runs of a page: those that it names or that match its filter, as far as they exist. */
+function useCompared(search: Search) {
   const matching = useMatching(search);
   const wanted = useMemo(
     () => matching.ids ?? [...new Set(search.runs?.split(',').filter(Boolean) ?? [])],
@@ -81,7 +74,6 @@ export function CompareView({ search, onSearch, head }: Props) {
     const byId = new Map(data?.pages[0]?.items.map((run) => [run.id, run]));
     return ids.flatMap((id) => byId.get(id) ?? []);
   }, [data, ids]);
-  useStepTaken('compare', runs.length > 1);
   const loaded = data !== undefined && !isPlaceholderData;
   const notFound = useMemo(() => {
     if (!loaded) return [];
@@ -90,6 +82,36 @@ export function CompareView({ search, onSearch, head }: Props) {
   // While the next page loads, runs found missing before are not requested again.
   const missing = useSettled(notFound, loaded);
   const existing = useMemo(() => ids.filter((id) => !missing.includes(id)), [ids, missing]);
+  return { matching, wanted, ids, existing, runs, missing, error, refetch };
+}
+
+type Hidden = ReadonlySet<string>;
+
+/** What is not drawn. Which rows are the best is decided once for the same runs: lines do not come and go as they train. */
+function useHidden(rows: readonly Row[] | undefined, hidden: string | undefined, key: string): Hidden {
+  const [first, setFirst] = useState<{ key: string; hidden: Hidden }>();
+  const now = useMemo(() => hiddenOf(rows ?? [], hidden), [rows, hidden]);
+  if (hidden !== undefined) return now;
+  if (first?.key === key) return first.hidden;
+  if (rows !== undefined && rows.length > 0) setFirst({ key, hidden: now });
+  return now;
+}
+
+/** Fields where keys are typed. */
+const TAKES_KEYS = 'input:not([type=radio]), textarea, select, [contenteditable]';
+
+type Props = {
+  search: Search;
+  onSearch: (search: Search, replace?: boolean) => void;
+  /** The title. */
+  head: ReactNode;
+};
+
+/** Several runs, or configs over seeds: their list, the verdict, curves, statistics, settings and replays. */
+export function CompareView({ search, onSearch, head }: Props) {
+  const finder = useRef<HTMLInputElement>(null);
+  const { matching, wanted, ids, existing, runs, missing, error, refetch } = useCompared(search);
+  useStepTaken('compare', runs.length > 1);
   const grouped = search.group === 'seed';
   const { centre = DEFAULT_SPREAD.centre, interval = DEFAULT_SPREAD.interval } = search;
   const seeds = search.seeds ?? false;
@@ -98,10 +120,6 @@ export function CompareView({ search, onSearch, head }: Props) {
   const titles = useSettingTitles(runs);
   const styles = useMemo(() => parseRunStyles(ids, search.styles), [ids, search.styles]);
   const groupStyles = useMemo(() => parseGroupStyles(search.group_styles), [search.group_styles]);
-  const dots = useMemo(
-    () => styleParameters(new Map(runs.map(({ id }) => [id, styles.get(id) ?? 0]))),
-    [runs, styles],
-  );
   const view = {
     score: search.score ?? 'training',
     at: search.at ?? 'common',
@@ -111,17 +129,13 @@ export function CompareView({ search, onSearch, head }: Props) {
     pairs: search.pairs,
   } as const;
   const scoredBy = runs.map(({ return_metric }) => return_metric ?? '').join(' ');
-  // The same request as that of the statistics.
   const training = runs.some(({ state }) => !hasEnded(state));
   const trainedS = runs.reduce(
     (sum, { state, wall_time_s }) => sum + (hasEnded(state) ? 0 : (wall_time_s ?? 0)),
     0,
   );
-  const { data: comparison } = useQuery({
-    ...comparisonQuery({ runs: runs.map(({ id }) => id), ...view, training }),
-    enabled: grouped && runs.length > 0,
-  });
-  const groups = useMemo(() => (grouped ? (comparison?.groups ?? []) : []), [grouped, comparison]);
+  const all = useQuery(comparisonQuery({ runs: runs.map(({ id }) => id), ...view, training }));
+  const groups = useMemo(() => all.data?.groups ?? [], [all.data]);
   const stylesOfGroups = useMemo(
     () =>
       distinctStyles(
@@ -129,6 +143,39 @@ export function CompareView({ search, onSearch, head }: Props) {
         groupStyles,
       ),
     [groups, groupStyles],
+  );
+
+  const groupOf = useMemo(
+    () => new Map(groups.flatMap(({ id, runs: members }) => members.map(({ run }) => [run, id] as const))),
+    [groups],
+  );
+  const ranked = useMemo(
+    () => (grouped ? all.data && rowsOfGroups(all.data, all.data, runs) : rowsOfRuns(runs, names)),
+    [grouped, all.data, runs, names],
+  );
+  const hidden = useHidden(ranked, search.hidden, `${grouped} ${existing.join(' ')}`);
+  /** Configs of which anything is drawn: they are compared with all their runs here, not with those of drawn lines. */
+  const compared = useMemo(() => {
+    const isDrawn = ({ id }: Run): boolean => !hidden.has(grouped ? (groupOf.get(id) ?? '') : id);
+    const drawn = new Set(runs.filter(isDrawn).map(({ id }) => groupOf.get(id)));
+    const kept = runs.filter(({ id }) => drawn.has(groupOf.get(id)));
+    return kept.length > 0 ? kept : runs;
+  }, [runs, hidden, grouped, groupOf]);
+  const request = { runs: compared.map(({ id }) => id), ...view, training };
+  const shown = useQuery({ ...comparisonQuery(request), enabled: all.data !== undefined && runs.length > 0 });
+  /** In the names that the list has. */
+  const comparison = useMemo(() => {
+    const nameOf = new Map(groups.map(({ id, name }) => [id, name]));
+    return (
+      shown.data && {
+        ...shown.data,
+        groups: shown.data.groups.map((group) => ({ ...group, name: nameOf.get(group.id) ?? group.name })),
+      }
+    );
+  }, [shown.data, groups]);
+  const rows = useMemo(
+    () => (grouped && all.data ? rowsOfGroups(all.data, comparison ?? all.data, runs) : (ranked ?? [])),
+    [grouped, all.data, comparison, runs, ranked],
   );
   /** Over seeds whole groups are hidden: the mean and the band are of all their runs. */
   const notDrawn = useMemo(() => {
@@ -141,181 +188,232 @@ export function CompareView({ search, onSearch, head }: Props) {
     // Each group keeps its style while others are hidden.
     return styleParameters(new Map(), notDrawn.size > 0 ? stylesOfGroups : groupStyles);
   }, [existing, styles, grouped, groupStyles, notDrawn, stylesOfGroups]);
-  const environments = useMemo(() => [...new Set(runs.map(({ environment }) => environment))], [runs]);
+  const visible = useMemo(() => runs.filter(({ id }) => !notDrawn.has(id)), [runs, notDrawn]);
+  const dots = useMemo(
+    () => styleParameters(new Map(visible.map(({ id }) => [id, styles.get(id) ?? 0]))),
+    [visible, styles],
+  );
+  /** Over seeds the best run of each config plays. */
+  const playing = useMemo(
+    () =>
+      grouped
+        ? rows.flatMap(({ id, runs: members }) =>
+            hidden.has(id)
+              ? []
+              : members.toSorted((a, b) => (b.score ?? -Infinity) - (a.score ?? -Infinity)).slice(0, 1),
+          )
+        : visible,
+    [grouped, rows, hidden, visible],
+  );
+  const environments = useMemo(() => [...new Set(visible.map(({ environment }) => environment))], [visible]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
+  const isListed = search.list !== 'hidden';
+  const isKnown = rows.length > 0 && (comparison !== undefined || all.error !== null);
+  // The list stands above the charts, which must not move when it loads.
+  const isNarrow = useMediaQuery('(max-width: 1000px)', false, { getInitialValueInEffect: false });
+  const hasPanels = existing.length > 0 && (isKnown || !isNarrow || !isListed);
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     onSearch(defined({ ...search, ...to }), replace);
   };
   /** A run that is added gets the first free style, the others keep theirs. */
-  const setRuns = (next: readonly string[]): void =>
+  const setRuns = (next: readonly string[]): void => {
+    const keptHidden = search.hidden
+      ?.split(',')
+      .filter((id) => !wanted.includes(id) || next.includes(id))
+      .join(',');
     change({
       q: undefined,
       runs: [...new Set(next)].join(',') || undefined,
-      hidden: [...hidden].filter((id) => !wanted.includes(id) || next.includes(id)).join(',') || undefined,
+      hidden: keptHidden === '' ? NONE_HIDDEN : keptHidden,
       styles: formatRunStyles(distinctStyles(next, styles)) || undefined,
     });
-  const add = (id: string): void => setRuns([...wanted, id]);
-  const remove = (id: string): void => setRuns(wanted.filter((other) => other !== id));
-  const hide = (id: string, isHidden: boolean): void => {
-    const next = new Set(hidden);
-    if (isHidden) next.add(id);
-    else next.delete(id);
-    change({ hidden: [...next].join(',') || undefined }, true);
   };
+  const add = (id: string): void => setRuns([...wanted, id]);
+  const remove = (removed: readonly string[]): void => setRuns(wanted.filter((id) => !removed.includes(id)));
+  const toggleList = (): void => change({ list: isListed ? 'hidden' : 'beside' }, true);
+  useWindowEvent('keydown', (event) => {
+    if (event.key !== '[' || event.ctrlKey || event.metaKey || isDialogOpen()) return;
+    if (event.target instanceof Element && event.target.matches(TAKES_KEYS)) return;
+    toggleList();
+  });
 
+  const verdict = comparison && (
+    <VerdictPanel comparison={comparison} nHidden={groups.length - comparison.groups.length} />
+  );
+  const find = <RunFinder compared={wanted} onAdd={add} finder={finder} />;
   return (
     <div className="page" style={{ display: 'grid', gap: 12 }}>
       <div className={classes.top}>
         {head}
-        <span className="muted">{grouped && comparison ? comparison.shared_name : names.shared}</span>
-        <Button
-          className={classes.skip ?? ''}
-          size="compact-xs"
-          onClick={() => document.querySelector<HTMLElement>('[aria-label="Charts"]')?.focus()}
-        >
-          Skip to the charts
-        </Button>
-        <RunFinder compared={wanted} onAdd={add} onRemove={remove} finder={finder} />
+        <span className="muted">{grouped && all.data ? all.data.shared_name : names.shared}</span>
+        <span className="grow" />
         {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
-      <div className={`panel ${classes.runs}`}>
-        {matching.total > MAX_COMPARED && (
-          <div role="status">
-            {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${matching.total} that match.`}
-          </div>
-        )}
-        {wanted.length > MAX_COMPARED && (
-          <div role="status" className="row wrap">
-            {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${wanted.length}. Remove some to see the others, or select fewer in the list of runs.`}
-            <Button size="compact-xs" variant="default" onClick={() => setRuns(ids)}>
-              {`Keep only these ${MAX_COMPARED}`}
-            </Button>
-          </div>
-        )}
-        {groups.length > 0 && missing.length === 0 ? (
-          <GroupChips
-            groups={groups}
-            styles={stylesOfGroups}
-            onStyle={(group, style) =>
-              change({ group_styles: formatGroupStyles(restyled(stylesOfGroups, group, style)) }, true)
-            }
-            hidden={hidden}
-            onHide={hide}
-            onAdd={add}
-            onRemove={(removed) => setRuns(wanted.filter((id) => !removed.includes(id)))}
-            finder={finder}
-          />
-        ) : (
-          <RunChips
-            runs={runs}
-            names={names}
-            ids={existing}
-            missing={missing.filter((id) => ids.includes(id))}
-            styles={styles}
-            onStyle={(id, style) =>
-              change({ styles: formatRunStyles(restyled(styles, id, style)) || undefined }, true)
-            }
-            hidden={hidden}
-            onHide={hide}
-            onAdd={add}
-            onRemove={remove}
-            finder={finder}
-          />
-        )}
-      </div>
+      {matching.total > MAX_COMPARED && (
+        <div role="status">
+          {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${matching.total} that match.`}
+        </div>
+      )}
+      {wanted.length > MAX_COMPARED && (
+        <div role="status" className="row wrap">
+          {`At most ${MAX_COMPARED} runs can be compared: these are the first ${MAX_COMPARED} of ${wanted.length}. Remove some to see the others, or select fewer in the list of runs.`}
+          <Button size="compact-xs" variant="default" onClick={() => setRuns(ids)}>
+            {`Keep only these ${MAX_COMPARED}`}
+          </Button>
+        </div>
+      )}
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {matching.error && <Problem error={matching.error} invalid="Invalid filter" />}
       {matching.isPending && <Loading label="Loading the runs" lines={8} />}
-      {existing.length === 0 && !matching.isPending && (
+      {existing.length === 0 && missing.length === 0 && !matching.isPending && (
         <div className="panel">
           <NothingCompared onRuns={setRuns} />
+          {find}
         </div>
       )}
-      {existing.length > 0 && (
+      {existing.length + missing.length > 0 && (
         <CurveViewProvider
           search={search}
           runs={runs}
           onSearch={(to) => change(to, to.x === search.x)}
           styles={drawnStyles}
         >
-          <CompareCharts
-            runs={existing}
-            scoredBy={scoredBy}
-            trainedS={trainedS}
-            environments={environments}
-            metrics={metrics}
-            onMetrics={(to) =>
-              change(
-                { metrics: joinNames(to) === EPISODE_RETURN ? undefined : joinNames(to) || 'none' },
-                // Only moved: each press of an arrow key moves a panel by one place.
-                to.length === metrics.length,
-              )
-            }
-            sizes={sizes}
-            onSizes={(to) => change({ sizes: formatSizes(to) || undefined }, true)}
-            grouped={grouped}
-            onGrouped={(to) => change({ group: to ? 'seed' : undefined })}
-            spread={spread}
-            onSpread={({ centre, interval, seeds }) =>
-              change({
-                centre: centre === DEFAULT_SPREAD.centre ? undefined : centre,
-                interval: interval === DEFAULT_SPREAD.interval ? undefined : interval,
-                seeds: seeds || undefined,
-              })
-            }
-            hidden={notDrawn}
-          />
+          <div className={classes.workspace} data-listed={isListed || undefined}>
+            {isListed && (
+              <aside className={classes.aside} aria-label="Compared">
+                <SeriesList
+                  rows={rows}
+                  isLoading={rows.length === 0 && existing.length > 0 && all.error === null}
+                  grouped={grouped}
+                  onGrouped={(to) => change({ group: to ? 'seed' : undefined, hidden: undefined })}
+                  sort={search.sort ?? '-score'}
+                  onSort={(sort) => change({ sort: sort === '-score' ? undefined : sort }, true)}
+                  styles={grouped ? stylesOfGroups : styles}
+                  onStyle={(id, style) =>
+                    change(
+                      grouped
+                        ? { group_styles: formatGroupStyles(restyled(stylesOfGroups, id, style)) }
+                        : { styles: formatRunStyles(restyled(styles, id, style)) || undefined },
+                      true,
+                    )
+                  }
+                  hidden={hidden}
+                  onHidden={(to) => change({ hidden: to && (to.join(',') || NONE_HIDDEN) }, true)}
+                  baselines={comparison?.baselines ?? []}
+                  onBaseline={(baseline) => change({ baseline, pairs: undefined })}
+                  onAdd={add}
+                  onRemove={(row) => remove(row.runs.map(({ id }) => id))}
+                  missing={missing.filter((id) => ids.includes(id))}
+                  onRemoveMissing={(id) => remove([id])}
+                  finder={
+                    <Popover position="bottom-start" withinPortal trapFocus returnFocus>
+                      <Popover.Target>
+                        <Button size="compact-xs" variant="default">
+                          Add runs
+                        </Button>
+                      </Popover.Target>
+                      <Popover.Dropdown p={8} aria-label="Add runs">
+                        {find}
+                      </Popover.Dropdown>
+                    </Popover>
+                  }
+                />
+                {isKnown && verdict}
+              </aside>
+            )}
+            <div className={classes.panels}>
+              {!hasPanels && existing.length > 0 && <Loading label="Loading the charts" lines={8} />}
+              {hasPanels && (
+                <CompareCharts
+                  runs={existing}
+                  scoredBy={scoredBy}
+                  trainedS={trainedS}
+                  environments={environments}
+                  metrics={metrics}
+                  onMetrics={(to) =>
+                    change(
+                      { metrics: joinNames(to) === EPISODE_RETURN ? undefined : joinNames(to) || 'none' },
+                      // Only moved: each press of an arrow key moves a panel by one place.
+                      to.length === metrics.length,
+                    )
+                  }
+                  sizes={sizes}
+                  onSizes={(to) => change({ sizes: formatSizes(to) || undefined }, true)}
+                  grouped={grouped}
+                  spread={spread}
+                  onSpread={({ centre, interval, seeds }) =>
+                    change({
+                      centre: centre === DEFAULT_SPREAD.centre ? undefined : centre,
+                      interval: interval === DEFAULT_SPREAD.interval ? undefined : interval,
+                      seeds: seeds || undefined,
+                    })
+                  }
+                  hidden={notDrawn}
+                />
+              )}
+              {!isListed && runs.length > 0 && <div className={classes.reserved}>{verdict}</div>}
+              {hasPanels && runs.length > 0 && (
+                <Statistics
+                  runs={compared}
+                  request={request}
+                  comparison={comparison}
+                  error={all.error ?? shown.error}
+                  onRetry={() => void all.refetch()}
+                  styles={grouped ? stylesOfGroups : undefined}
+                  onStyle={(group, style) =>
+                    change({ group_styles: formatGroupStyles(restyled(stylesOfGroups, group, style)) }, true)
+                  }
+                  view={view}
+                  onAdd={(more) => setRuns([...wanted, ...more])}
+                  onLeaveOut={(run) => remove([run])}
+                  onView={({ score, at, threshold, protocol, baseline, pairs }) =>
+                    change({
+                      baseline,
+                      pairs,
+                      score: score === 'training' ? undefined : score,
+                      at: at === 'common' ? undefined : at,
+                      threshold,
+                      protocol,
+                    })
+                  }
+                  below={
+                    <>
+                      <ScoreScatter
+                        runs={visible}
+                        styles={grouped ? drawnStyles : dots}
+                        grouped={grouped}
+                        titles={titles}
+                        setting={search.setting}
+                        onSetting={(setting) => change({ setting }, true)}
+                        score={search.drawn ?? 'score'}
+                        onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
+                      />
+                      <section className={classes.statistics}>
+                        <h2 className="section-title">Runs</h2>
+                        <ScoresTable runs={visible} names={names} />
+                      </section>
+                      <section className={classes.statistics}>
+                        <h2 className="section-title">Config diff</h2>
+                        <ConfigDiffTable runs={visible} titles={titles} />
+                      </section>
+                      <section className={classes.statistics}>
+                        <h2 className="section-title">Side-by-side replay</h2>
+                        <SideBySide
+                          runs={playing}
+                          nameOf={(run) =>
+                            rows.find(({ id }) => id === groupOf.get(run.id))?.name ?? names.of(run)
+                          }
+                        />
+                      </section>
+                    </>
+                  }
+                />
+              )}
+            </div>
+          </div>
         </CurveViewProvider>
-      )}
-      {runs.length > 0 && (
-        <Statistics
-          runs={runs}
-          grouped={grouped}
-          wanted={groupStyles}
-          onStyle={(all, group, style) =>
-            change({ group_styles: formatGroupStyles(restyled(all, group, style)) }, true)
-          }
-          view={view}
-          onRuns={setRuns}
-          onView={({ score, at, threshold, protocol, baseline, pairs }) =>
-            change({
-              baseline,
-              pairs,
-              score: score === 'training' ? undefined : score,
-              at: at === 'common' ? undefined : at,
-              threshold,
-              protocol,
-            })
-          }
-          below={
-            <>
-              <ScoreScatter
-                runs={runs}
-                styles={grouped ? drawnStyles : dots}
-                grouped={grouped}
-                titles={titles}
-                setting={search.setting}
-                onSetting={(setting) => change({ setting }, true)}
-                score={search.drawn ?? 'score'}
-                onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
-              />
-              <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-                <h2 className="section-title">Runs</h2>
-                <ScoresTable runs={runs} names={names} />
-              </section>
-              <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-                <h2 className="section-title">Config diff</h2>
-                <ConfigDiffTable runs={runs} titles={titles} />
-              </section>
-              <section style={{ display: 'grid', gap: 8, minWidth: 0 }}>
-                <h2 className="section-title">Side-by-side replay</h2>
-                <SideBySide runs={runs} />
-              </section>
-            </>
-          }
-        />
       )}
     </div>
   );

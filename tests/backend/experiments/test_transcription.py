@@ -14,7 +14,7 @@ import pytest
 
 from backend.experiments.cells.protocols import protocols_of
 from backend.experiments.definitions import ITEMS, study_of
-from backend.experiments.definitions.base import Item
+from backend.experiments.definitions.base import NO_FIGURE, Item
 from backend.experiments.experiments import study as expansion
 from backend.experiments.specs.study import StudyFigure, StudySpec
 from backend.specs.run import RunSpec
@@ -410,6 +410,7 @@ def test_every_figure_and_table_that_the_papers_have_is_transcribed() -> None:
     of_text_alone = {
         item.id for _, definition, item in ITEMS.values() if item.extra and "paper" not in definition.scales
     }
+    assert {ITEMS[name][2].needs for name in of_text_alone} == {NO_FIGURE}
     assert of_text_alone == {"a3c-data-by-actors", "a3c-optimizers-16", "gorila-stability", "ga3c-lag"}
     labels = {
         (paper.id, LABELS.get(item.id, item.label))

@@ -34,7 +34,7 @@ def _client(service: RunningService) -> httpx.Client:
     """A client for many threads: one for each would be created too slowly for their requests to meet."""
     return httpx.Client(
         base_url=service.url,
-        cookies=service.client.cookies,
+        cookies=dict(service.client.cookies),
         headers=service.client.headers,
         timeout=PATIENCE_S,
         limits=httpx.Limits(keepalive_expiry=1.0),

@@ -12,6 +12,7 @@ from backend.statistics.permutation import (
     difference,
     holm,
     permutation_p_value,
+    seeds_to_decide,
     seeds_to_differ,
 )
 
@@ -107,3 +108,30 @@ def test_interval_of_difference_excludes_zero_exactly_when_the_test_finds_one(
     else:
         assert (estimate.low > 0 or estimate.high < 0) == differs
         assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_seeds_to_decide_find_the_difference_four_times_in_five() -> None:
+    # Normal scores 1.2 standard deviations apart: P(A > B) = 0.80.
+    quantiles = stats.norm.ppf((np.arange(40) + 0.5) / 40)
+    seeds = seeds_to_decide((quantiles + 1.2)[::8], quantiles[::8], 1)
+    assert seeds is not None
+    random = np.random.default_rng(0)
+    p_values = [
+        permutation_p_value(random.normal(1.2, 1.0, seeds), random.normal(0.0, 1.0, seeds))
+        for _ in range(400)
+    ]
+    assert 0.7 < np.mean(np.array(p_values) < 0.05) < 0.95
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "comparisons", "seeds"),
+    [
+        (apart(2)[0], apart(2)[1], 1, 4),  # as `seeds_to_differ`
+        (apart(3)[0], apart(3)[1], 28, 7),
+        ([1.0, 3.0], [0.0, 2.0], 1, None),  # too few that overlap
+        ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], 1, None),  # alike
+        (np.arange(9.0) + 0.5, np.arange(9.0), 1, None),  # more than can be asked for
+    ],
+)
+def test_seeds_to_decide_are_not_guessed(a: Scores, b: Scores, comparisons: int, seeds: int | None) -> None:
+    assert seeds_to_decide(np.array(a), np.array(b), comparisons) == seeds

@@ -194,6 +194,7 @@ OPTIMIZERS_16 = Definition(
                     setting="config.learning_rate", log=True, reduction=FINAL,
                 ),
             ),
+            needs=NO_FIGURE,
             extra=True,
         ),
     ),

@@ -244,6 +244,7 @@ DATA_BY_ACTORS = Definition(
                 kind="speedups",
                 reduction=ReductionRule(rule="time_to", axis="agent_steps", references={"CartPole-v1": 60.0}),
             ),
+            needs=NO_FIGURE,
             extra=True,
         ),
     ),

@@ -386,6 +386,7 @@ LAG = Definition(
                     metrics=("ga3c/policy_lag", "ga3c/policy_lag_max", "speed/updates_per_s"),
                 ),
             ),
+            needs=NO_FIGURE,
             extra=True,
         ),
     ),

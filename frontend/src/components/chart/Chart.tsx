@@ -8,6 +8,7 @@ import {
   useEffect,
   useRef,
   useState,
+  useSyncExternalStore,
 } from 'react';
 import { formatX, type Range } from '@/api/series';
 import { Problem } from '@/components/feedback';
@@ -16,6 +17,8 @@ import { type Place, rangeAfter, useCurveView, zoomOf } from './curveView';
 import { apart, canLabel, type EndLabel, endLabels, LABEL_PX, withoutLines, withRoom } from './endLabels';
 import { type Entry, valuesAt } from './readout';
 import { Readout } from './Readout';
+import type { Trace } from '@/api/tails';
+import { seriesOf } from './traceNames';
 import { type Drawing, usePlotly } from './usePlotly';
 
 const REDRAW_MS = 1000;
@@ -23,6 +26,8 @@ const REDRAW_MS = 1000;
 const ZOOM_MS = 3000;
 /** How far from the pointer a mark may be to be named. */
 const NEAR_PX = 6;
+/** How far from the pointer the nearest line may be for the others to be faded. */
+const NEAR_LINE_PX = 24;
 /** As in Chart.module.css: the width of a card of values. */
 const CARD_PX = 240;
 /** Distance of the card from the crosshair. */
@@ -73,11 +78,23 @@ function placedLabels(element: HTMLElement, lines: readonly Data[] | null): read
   return labels.map((label, at) => ({ ...label, left, top: tops[at] ?? 0 }));
 }
 
+/** Fades the lines and bands of all runs and groups but one; without one, none. */
+function fadeOthers(element: HTMLElement, series: string | null): void {
+  for (const node of element.querySelectorAll<SVGGElement>('.scatterlayer > .trace')) {
+    // The library's own data of a drawn line.
+    const { __data__: data } = node as unknown as { __data__?: readonly [{ trace: Trace }] };
+    const own = data && seriesOf(data[0].trace);
+    node.toggleAttribute('data-faded', series !== null && own !== undefined && own !== series);
+  }
+}
+
 /** What a chart shows at the crosshair. */
 type Values = {
   x: number;
   entries: readonly Entry[];
   nearest: Entry | undefined;
+  /** Whether the pointer is close to the line of that. */
+  isClose: boolean;
   /** Whether the pointer is in this chart. */
   isPointed: boolean;
   style: CSSProperties;
@@ -99,6 +116,7 @@ function valuesIn(element: HTMLElement, { xaxis, yaxis }: Plot, place: Place, da
     x: place.x,
     entries,
     nearest: isPointed ? nearest : undefined,
+    isClose: isPointed && nearest !== undefined && away(nearest) <= NEAR_LINE_PX,
     isPointed,
     style: {
       ...(fitsRight
@@ -159,8 +177,9 @@ function DrawnChart({
   const shownData = useRef(data);
   /** The lines that are named at their ends; null if none is. */
   const labelled = useRef<readonly Data[] | null>(null);
-  const { view: pageView, change, crosshair } = useCurveView();
+  const { view: pageView, change, crosshair, series } = useCurveView();
   const { zoom } = pageView;
+  const pointed = useSyncExternalStore(series.subscribe, series.get);
   const onZoom = useRef(change);
 
   useEffect(() => {
@@ -199,26 +218,30 @@ function DrawnChart({
     },
     [data, layout, view, zoom, endNames, isListed],
   );
-  const onDrawn = useCallback((element: PlotlyHTMLElement, first: boolean): void => {
-    if (first) {
-      element.on('plotly_relayout', (event) => {
-        const range = zoomOf(event);
-        if (range !== undefined) onZoom.current({ zoom: range });
-      });
-      element.on('plotly_afterplot', () => {
-        setLabels(placedLabels(element, labelled.current));
-        placeCrosshair.current?.(); // its axes may have changed
-      });
-    }
-    setLabels(placedLabels(element, labelled.current));
-    setDrawn(true);
-  }, []);
+  const onDrawn = useCallback(
+    (element: PlotlyHTMLElement, first: boolean): void => {
+      if (first) {
+        element.on('plotly_relayout', (event) => {
+          const range = zoomOf(event);
+          if (range !== undefined) onZoom.current({ zoom: range });
+        });
+        element.on('plotly_afterplot', () => {
+          setLabels(placedLabels(element, labelled.current));
+          fadeOthers(element, series.get());
+          placeCrosshair.current?.(); // its axes may have changed
+        });
+      }
+      setLabels(placedLabels(element, labelled.current));
+      setDrawn(true);
+    },
+    [series],
+  );
   const box = usePlotly(draw, { onFailed: onError, waitMs, onDrawn });
 
   useEffect(() => {
     const show = (): void => {
       const [element, plot, line] = [box.current, plotOf(box.current), crosshairLine.current];
-      const { place } = crosshair;
+      const place = crosshair.get();
       if (!element || !line) return;
       const left = plot && place ? plot.xaxis.c2p(place.x) : -1;
       const visible = plot && place && left >= 0 && left <= plot.xaxis._length;
@@ -230,13 +253,21 @@ function DrawnChart({
       line.style.left = `${plot.xaxis._offset + left}px`;
       line.style.top = `${plot.yaxis._offset}px`;
       line.style.height = `${bottomOf(plot) - plot.yaxis._offset}px`;
-      setReadout(valuesIn(element, plot, place, shownData.current));
+      const values = valuesIn(element, plot, place, shownData.current);
+      setReadout(values);
+      if (values.isPointed) series.set((values.isClose && values.nearest?.series) || null);
     };
     placeCrosshair.current = show;
     return crosshair.subscribe(show);
-  }, [crosshair, box]);
+  }, [crosshair, series, box]);
+  useEffect(() => {
+    if (box.current) fadeOthers(box.current, pointed);
+  }, [pointed, box]);
 
-  const leave = (): void => crosshair.set(null);
+  const leave = (): void => {
+    crosshair.set(null);
+    series.set(null);
+  };
   const point = ({ clientX, clientY, buttons }: MouseEvent): void => {
     const [element, plot] = [box.current, plotOf(box.current)];
     const bounds = element?.getBoundingClientRect();
@@ -246,7 +277,12 @@ function DrawnChart({
     }
     const { xaxis, yaxis } = plot;
     const [px, top] = [clientX - bounds.left - xaxis._offset, clientY - bounds.top];
-    if (px < 0 || px > xaxis._length || top < yaxis._offset || top > bottomOf(plot)) leave();
+    const label =
+      px > xaxis._length && labels.find((label) => top >= label.top && top < label.top + LABEL_PX);
+    if (label) {
+      crosshair.set(null);
+      series.set(label.series ?? null);
+    } else if (px < 0 || px > xaxis._length || top < yaxis._offset || top > bottomOf(plot)) leave();
     else if (element) crosshair.set({ x: xaxis.p2c(px), chart: element, top });
   };
 
@@ -273,10 +309,11 @@ function DrawnChart({
         style={{ visibility: drawn ? 'visible' : 'hidden' }}
       />
       <div ref={crosshairLine} className={classes.crosshair} aria-hidden="true" />
-      {labels.map(({ name, colour, top, left }, index) => (
+      {labels.map(({ name, series: own, colour, top, left }, index) => (
         <span
           key={`${name} ${index}`}
           className={classes.endName}
+          data-faded={(pointed !== null && own !== pointed) || undefined}
           style={{ top, left, color: colour }}
           aria-hidden="true"
         >

@@ -1,6 +1,14 @@
 import { type ReactNode, useMemo, useRef, useState, useEffect } from 'react';
 import { type Counting, stepsTitle } from '@/lib/run';
-import { changed, Crosshair, type CurveSearch, CurveViewContext, searchOf, viewOf } from './curveView';
+import {
+  changed,
+  type CurveSearch,
+  CurveViewContext,
+  type Place,
+  Pointed,
+  searchOf,
+  viewOf,
+} from './curveView';
 import type { StyleParameters } from '@/api/figures';
 
 type Search = { [K in keyof CurveSearch]?: CurveSearch[K] | undefined };
@@ -17,7 +25,8 @@ type Props = {
 
 /** Keeps the view of all charts inside it in the page's address. */
 export function CurveViewProvider({ search, onSearch, styles, runs = [], children }: Props) {
-  const [crosshair] = useState(() => new Crosshair());
+  const [crosshair] = useState(() => new Pointed<Place>());
+  const [series] = useState(() => new Pointed<string>());
   const latest = useRef(onSearch);
   useEffect(() => {
     latest.current = onSearch;
@@ -30,9 +39,10 @@ export function CurveViewProvider({ search, onSearch, styles, runs = [], childre
       view,
       change: (to: Parameters<typeof changed>[1]) => latest.current(searchOf(changed(view, to))),
       crosshair,
+      series,
       styles,
       steps,
     };
-  }, [x, smooth, smoothing, scale, zoom, log, crosshair, styles, steps]);
+  }, [x, smooth, smoothing, scale, zoom, log, crosshair, series, styles, steps]);
   return <CurveViewContext value={state}>{children}</CurveViewContext>;
 }

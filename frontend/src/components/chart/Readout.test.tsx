@@ -6,6 +6,7 @@ afterEach(cleanup);
 
 const entries = Array.from({ length: 20 }, (_, n) => ({
   name: `run ${n}`,
+  series: undefined,
   colour: '#123456',
   value: 20 - n,
   details: undefined,
@@ -29,6 +30,7 @@ it('Readout marks the nearest line, and has its range', () => {
   const [, ...others] = entries.slice(0, 3);
   const first = {
     name: 'run 0',
+    series: undefined,
     colour: '#123456',
     value: 20,
     details: [1, 30, 8] as const,

@@ -13,10 +13,11 @@ type Props = {
   name: string;
   style: number;
   onStyle: (style: number) => void;
+  tabIndex?: number;
 };
 
 /** A swatch that opens a palette, in which the arrow keys move. */
-export function StylePicker({ name, style, onStyle }: Props) {
+export function StylePicker({ name, style, onStyle, tabIndex }: Props) {
   const [opened, setOpened] = useState(false);
   const scheme = useComputedColorScheme('light');
   const { data: palette } = useQuery(paletteQuery);
@@ -43,6 +44,7 @@ export function StylePicker({ name, style, onStyle }: Props) {
       <Popover.Target>
         <UnstyledButton
           className={classes.swatch}
+          tabIndex={tabIndex}
           aria-label={`${label}: ${styleName(palette, style)}`}
           title="Change the colour or symbol"
           onClick={() => setOpened((before) => !before)}

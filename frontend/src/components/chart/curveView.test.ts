@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Range } from '@/api/series';
-import { changed, Crosshair, formatZoom, parseZoom, rangeAfter, searchOf, viewOf, zoomOf } from './curveView';
+import { changed, formatZoom, parseZoom, Pointed, rangeAfter, searchOf, viewOf, zoomOf } from './curveView';
 
 it('zoomOf reads the x range of a drag, null of a double click, and undefined of other events', () => {
   expect(zoomOf({ 'xaxis.range[0]': 1, 'xaxis.range[1]': 2, 'yaxis.range[0]': 0 })).toEqual([1, 2]);
@@ -93,14 +93,14 @@ it('zoomOf moves a range that was dragged below 0', () => {
   expect(zoomOf({ 'xaxis.range': [-50, 50] })).toEqual([0, 100]);
 });
 
-it('Crosshair notifies its listeners once per place, until they unsubscribe', () => {
-  const crosshair = new Crosshair();
+it('Pointed notifies its listeners once per value, until they unsubscribe', () => {
+  const crosshair = new Pointed<object>();
   const listener = vi.fn();
   const unsubscribe = crosshair.subscribe(listener);
   const place = { x: 1, chart: document.body, top: 10 };
   crosshair.set(place);
   crosshair.set(place);
-  expect(listener).toHaveBeenCalledExactlyOnceWith(place);
+  expect(listener).toHaveBeenCalledOnce();
   crosshair.set(null);
   unsubscribe();
   crosshair.set(place);

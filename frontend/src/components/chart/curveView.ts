@@ -86,24 +86,22 @@ export type Place = {
   top: number;
 };
 
-/** The place under the pointer, shown on all charts of a page. */
-export class Crosshair {
-  #place: Place | null = null;
-  readonly #listeners = new Set<(place: Place | null) => void>();
+/** What is pointed at, shared by all parts of a page without rendering it. */
+export class Pointed<T> {
+  #value: T | null = null;
+  readonly #listeners = new Set<() => void>();
 
-  get place(): Place | null {
-    return this.#place;
-  }
+  readonly get = (): T | null => this.#value;
 
-  readonly subscribe = (listener: (place: Place | null) => void): (() => void) => {
+  readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
 
-  set(place: Place | null): void {
-    if (place === this.#place) return;
-    this.#place = place;
-    for (const listener of this.#listeners) listener(place);
+  set(value: T | null): void {
+    if (value === this.#value) return;
+    this.#value = value;
+    for (const listener of this.#listeners) listener();
   }
 }
 
@@ -112,7 +110,10 @@ export type CurveViewState = {
   change: (to: Partial<CurveView>) => void;
   /** Styles of the series, where they are not those of their order. */
   styles?: StyleParameters | undefined;
-  crosshair: Crosshair;
+  /** The place under the pointer, shown on all charts. */
+  crosshair: Pointed<Place>;
+  /** Id of the run or group that is pointed at in a chart or in the list: the lines of others are faded. */
+  series: Pointed<string>;
   /** What the steps of the page's runs count, such as "Agent steps". */
   steps: string;
 };

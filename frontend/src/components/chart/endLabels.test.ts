@@ -14,7 +14,9 @@ const line = (name: string, y: number[], more: object = {}): Data => ({
 describe('labels at the ends of lines', () => {
   it('stand at the last value in view', () => {
     const lines = [line('a &lt;b', [1, 2, NaN]), line('seed', [1, 1, 1], { showlegend: false })];
-    expect(endLabels(lines, [0, 30])).toEqual([{ name: 'a <b', colour: '#123456', value: 2 }]);
+    expect(endLabels(lines, [0, 30])).toEqual([
+      { name: 'a <b', series: undefined, colour: '#123456', value: 2 },
+    ]);
     expect(endLabels(lines, [0, 15])).toMatchObject([{ value: 1 }]);
     expect(endLabels(lines, [25, 30])).toEqual([]);
   });

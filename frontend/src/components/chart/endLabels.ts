@@ -1,10 +1,12 @@
 /** Names of lines at their ends, in place of a legend. */
 import type { Data, Layout } from 'plotly.js';
 import type { Trace } from '@/api/tails';
-import { nameOf } from './traceNames';
+import { nameOf, seriesOf } from './traceNames';
 
 export type EndLabel = {
   name: string;
+  /** Id of the run or group. */
+  series: string | undefined;
   colour: string | undefined;
   /** The last value in view. */
   value: number;
@@ -37,7 +39,7 @@ function widthOf(text: string): number {
 }
 
 /** The room that the names of a chart's lines need at the right of the plot. */
-export const roomFor = (traces: readonly Data[]): number =>
+const roomFor = (traces: readonly Data[]): number =>
   Math.ceil(
     Math.max(
       0,
@@ -92,7 +94,9 @@ export function endLabels(data: readonly Data[], range: readonly [number, number
       .filter(({ length }) => length > 0)
       .toSorted(([a = 0], [b = 0]) => b - a);
     const value = last?.[1];
-    return value === undefined ? [] : [{ name: nameOf(line), colour: line.line?.color, value }];
+    return value === undefined
+      ? []
+      : [{ name: nameOf(line), series: seriesOf(line), colour: line.line?.color, value }];
   });
 }
 

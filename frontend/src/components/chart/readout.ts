@@ -1,10 +1,12 @@
 import type { Data } from 'plotly.js';
 import type { Meta, Trace } from '@/api/tails';
-import { nameOf, plain } from './traceNames';
+import { nameOf, plain, seriesOf } from './traceNames';
 
 /** A line of the tooltip. */
 export type Entry = {
   name: string;
+  /** Id of the run or group. */
+  series: string | undefined;
   colour: string | undefined;
   /** The symbol on the entry's line, or of a mark, which has no line. */
   symbol?: string | undefined;
@@ -59,6 +61,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
       return [
         {
           name: plain(note ?? ''),
+          series: undefined,
           colour: trace.marker?.color,
           symbol: trace.marker?.symbol,
           value: null,
@@ -78,6 +81,7 @@ export function valuesAt(traces: readonly Data[], x: number, near: number): Entr
     return [
       {
         name: nameOf(trace),
+        series: seriesOf(trace),
         colour: trace.line?.color,
         symbol,
         value,

@@ -53,5 +53,5 @@ function nInView(lines: readonly Trace[], zoom: Range): number {
 }
 
 /** "1,000 of 123,456 points" for a downsampled chart. */
-export const shownOfTotal = (total: number, shown: number): string =>
+const shownOfTotal = (total: number, shown: number): string =>
   shown < total ? `${formatInteger(shown)} of ${plural(total, 'point')}` : plural(total, 'point');

@@ -6,6 +6,7 @@ import {
   checked,
   flag,
   idOf,
+  list,
   nameList,
   nameOf,
   oneOf,
@@ -124,6 +125,24 @@ export const curveSearch = (search: Unchecked) => ({
   log: nameList(search.log),
 });
 
+/** In an address: no run or group is hidden. */
+export const NONE_HIDDEN = 'none';
+
+const SERIES_ID = /^\w{1,26}$/;
+
+/** The valid ids of runs or groups of a list. */
+const seriesIds = (value: unknown): string | undefined =>
+  list(value)
+    ?.split(',')
+    .filter((id) => SERIES_ID.test(id))
+    .join(',') || undefined;
+
+const LIST_SORTS = ['name', '-name', 'n', '-n', 'score', '-score'] as const;
+export type ListSort = (typeof LIST_SORTS)[number];
+
+/** The order of compared runs or groups. */
+export const listSort = (value: unknown): ListSort | undefined => oneOf(value, LIST_SORTS);
+
 export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', filter: 'q' }, (search) =>
   checked({
     runs: runIds(search.runs),
@@ -133,7 +152,12 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
     styles: styles(search.styles),
     /** Styles of groups, such as `0f3c5a7e:3`. */
     group_styles: nameList(search.group_styles),
-    hidden: runIds(search.hidden),
+    /** Runs or groups that are not drawn, or `none`; by default all but the best. */
+    hidden: seriesIds(search.hidden),
+    /** The order of the list of runs or groups. */
+    sort: listSort(search.sort),
+    /** Whether the list stands beside the charts, or is hidden; without it, the page is the list alone. */
+    list: oneOf(search.list, ['beside', 'hidden'] as const),
     ...curveSearch(search),
     /** Metrics with a panel each; by default the return. */
     metrics: nameList(search.metrics),
@@ -165,11 +189,14 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
   }),
 );
 
-/** The state of either page, and what names the view. */
+/** The state of the workspace: the list of runs alone, or what is compared. */
+export const workspaceSearch = (search: Unchecked) =>
+  checked({ ...compareSearch(search), ...runsSearch(search) });
+
+/** The state of the workspace, and what names the view. */
 export const viewSearch = (search: Unchecked) =>
   checked({
-    ...compareSearch(search),
-    ...runsSearch(search),
+    ...workspaceSearch(search),
     /** Name of the user whose view it is; by default, who opens it. */
     by: nameOf(search.by),
     /** Id of the named view that a state too long for an address differs from. */

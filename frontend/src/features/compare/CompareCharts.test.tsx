@@ -61,7 +61,7 @@ function renderPage(page: ReactNode) {
 type More = { metrics?: string[]; environments?: string[]; grouped?: boolean; spread?: Spread };
 
 function show(more: More = {}) {
-  const reported = { onMetrics: vi.fn(), onGrouped: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
+  const reported = { onMetrics: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
   const { onSearch, ...charts } = reported;
   renderPage(
     <CurveViewProvider search={{}} onSearch={onSearch}>
@@ -105,11 +105,9 @@ it('a metric that no run has is reported, and not added', () => {
   expect(onMetrics).not.toHaveBeenCalled();
 });
 
-it('runs are grouped over seeds, with a line and a band', () => {
-  const { onGrouped } = show();
+it('groups over seeds have a line and a band', () => {
+  show();
   expect(screen.queryByRole('combobox', { name: 'Band' })).toBeNull();
-  fireEvent.click(screen.getByRole('radio', { name: 'Over seeds' }));
-  expect(onGrouped).toHaveBeenCalledExactlyOnceWith(true);
   cleanup();
   const { onSpread } = show({ grouped: true });
   choose('Line', 'iqm');
@@ -159,6 +157,7 @@ function Page({ trainedS = 0, initial = [] }: PageProps) {
   const [view, setView] = useState({});
   return (
     <CurveViewProvider search={view} onSearch={setView}>
+      <button onClick={() => setGrouped(true)}>Group</button>
       <CompareCharts
         runs={RUNS}
         scoredBy=""
@@ -167,7 +166,6 @@ function Page({ trainedS = 0, initial = [] }: PageProps) {
         metrics={metrics}
         onMetrics={setMetrics}
         grouped={grouped}
-        onGrouped={setGrouped}
         spread={spread}
         onSpread={setSpread}
         sizes={new Map()}
@@ -196,7 +194,7 @@ it('a panel requests its metric as the controls are set, until it is removed', a
       smoothing: 'ema',
     }),
   );
-  fireEvent.click(screen.getByRole('radio', { name: 'Over seeds' }));
+  fireEvent.click(screen.getByRole('button', { name: 'Group' }));
   choose('Line', 'iqm');
   choose('Band', 'min_max');
   const groups = { centre: 'iqm', interval: 'min_max', x: 'clock_time_s' };

@@ -1,4 +1,4 @@
-import { Autocomplete, Checkbox, Menu, NativeSelect, SegmentedControl } from '@mantine/core';
+import { Autocomplete, Checkbox, Menu, NativeSelect } from '@mantine/core';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useRef, useState } from 'react';
 import { MARKS_INTERVAL_S } from '@/api/figures';
@@ -75,7 +75,6 @@ type Props = {
   sizes: ReadonlyMap<string, PanelSize>;
   onSizes: (sizes: ReadonlyMap<string, PanelSize>) => void;
   grouped: boolean;
-  onGrouped: (grouped: boolean) => void;
   spread: Spread;
   onSpread: (spread: Spread) => void;
   /** Hidden runs and groups; hiding one does not change the others. */
@@ -93,7 +92,6 @@ export function CompareCharts({
   sizes,
   onSizes,
   grouped,
-  onGrouped,
   spread,
   onSpread,
   hidden,
@@ -125,16 +123,6 @@ export function CompareCharts({
           recorded={recorded}
           options={options}
           onAdd={(metric) => onMetrics([...metrics, metric])}
-        />
-        <SegmentedControl
-          size="xs"
-          aria-label="Group curves"
-          value={grouped ? 'seed' : 'run'}
-          data={[
-            { value: 'run', label: 'Per run' },
-            { value: 'seed', label: 'Over seeds' },
-          ]}
-          onChange={(value) => onGrouped(value === 'seed')}
         />
         {grouped && (
           <>

@@ -5,8 +5,9 @@ import { useState, type RefObject } from 'react';
 import { useNames } from '@/api/names';
 import { runsQuery } from '@/api/runs';
 import { StateBadge } from '@/components/run/StateBadge';
+import { Name } from '@/components/text';
 import classes from './compare.module.css';
-import { dragSource, useDropTarget } from './dragAndDrop';
+import { dragSource } from './dragAndDrop';
 
 /** The number of runs offered without a search. */
 export const N_OFFERED = 20;
@@ -16,12 +17,11 @@ type Props = {
   /** The ids of the compared runs, which are not offered. */
   compared: readonly string[];
   onAdd: (id: string) => void;
-  onRemove: (id: string) => void;
   finder: RefObject<HTMLInputElement | null>;
 };
 
-/** Searches for further runs to compare; a compared run dropped here is removed. */
-export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
+/** Searches for further runs to compare. */
+export function RunFinder({ compared, onAdd, finder }: Props) {
   const [typed, setTyped] = useState('');
   const search = typed.trim();
   const { data } = useInfiniteQuery({
@@ -36,12 +36,11 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
   const others = data?.pages[0]?.items.filter(({ id }) => !compared.includes(id)) ?? [];
   const names = useNames(others);
   return (
-    <div className={classes.finder} {...useDropTarget(onRemove)}>
+    <div className={classes.finder}>
       <TextInput
         ref={finder}
         type="search"
         size="xs"
-        w={180}
         aria-label="Find runs to compare"
         placeholder="Find runs to compare"
         leftSection={<IconSearch size={14} aria-hidden="true" />}
@@ -63,8 +62,8 @@ export function RunFinder({ compared, onAdd, onRemove, finder }: Props) {
         {others.map((run) => (
           <li key={run.id} className={classes.chip} {...dragSource(run.id)}>
             <StateBadge state={run.state} reason={run.state_reason} />
-            <span className="nowrap" title={run.name}>
-              {names.of(run)}
+            <span className="grow">
+              <Name name={names.of(run)} title={run.name} />
             </span>
             <ActionIcon
               size={20}

@@ -1,9 +1,9 @@
 import { MantineProvider } from '@mantine/core';
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { QueryClient, QueryClientProvider, useQuery } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen, within } from '@testing-library/react';
 import { useState } from 'react';
 import { afterEach, expect, it } from 'vitest';
-import { type Comparison } from '@/api/comparisons';
+import { type Comparison, comparisonQuery } from '@/api/comparisons';
 import { keys } from '@/api/keys';
 import type { Run } from '@/api/runs';
 import { Statistics, type StatisticsView } from './Statistics';
@@ -26,6 +26,8 @@ const scored = (
   method: 'By order statistics',
   protocols: score === 'evaluation' ? ['noop_starts', 'noop_starts_5min'] : [],
   improvements: [],
+  best: [],
+  n_comparisons: 1,
   lengths: [],
   baselines: [],
   groups: (several ? ['g', 'h'] : ['g']).map((id) => ({
@@ -51,6 +53,29 @@ const scored = (
   })),
 });
 
+type ShownProps = { view: StatisticsView; onView?: (view: StatisticsView) => void };
+
+/** The statistics of a run, as a page that requests its comparison shows them. */
+function Shown({ view, onView = () => undefined }: ShownProps) {
+  const request = { runs: ['R'], ...view, training: false };
+  const { data } = useQuery(comparisonQuery(request));
+  return (
+    <Statistics
+      runs={runs}
+      request={request}
+      comparison={data}
+      error={null}
+      onRetry={() => undefined}
+      styles={undefined}
+      onStyle={() => undefined}
+      view={view}
+      onView={onView}
+      onAdd={() => undefined}
+      onLeaveOut={() => undefined}
+    />
+  );
+}
+
 function show(first: StatisticsView, external = false, repeated = false, several = false): void {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity, retry: false } } });
   const asked = (score: string, protocol?: string) =>
@@ -62,17 +87,7 @@ function show(first: StatisticsView, external = false, repeated = false, several
   client.setQueryData(asked('evaluation', 'plain'), scored('evaluation', 'plain', 0));
   const Page = () => {
     const [view, setView] = useState(first);
-    return (
-      <Statistics
-        runs={runs}
-        grouped={false}
-        wanted={new Map()}
-        onStyle={() => undefined}
-        view={view}
-        onView={setView}
-        onRuns={() => undefined}
-      />
-    );
+    return <Shown view={view} onView={setView} />;
   };
   render(
     <MantineProvider>
@@ -135,7 +150,8 @@ it('compares each config with the best one where there are many pairs, and all o
   const pairs = ids.flatMap((a, at) => ids.slice(at + 1).map((b) => ({ a, b })));
   const comparison = {
     ...scored('training', null, 0),
-    groups: ids.map((id, at) => ({ ...group, id, name: id, iqm: estimate(id === 'c' ? 99 : at) })),
+    best: [{ environment: 'ALE/Pong-v5', group: 'c' }],
+    groups: ids.map((id) => ({ ...group, id, name: id })),
     improvements: pairs.map((pair) => ({
       ...pair,
       probability: estimate(0.5),
@@ -153,15 +169,7 @@ it('compares each config with the best one where there are many pairs, and all o
   render(
     <MantineProvider>
       <QueryClientProvider client={client}>
-        <Statistics
-          runs={runs}
-          grouped={false}
-          wanted={new Map()}
-          onStyle={() => undefined}
-          view={training}
-          onView={() => undefined}
-          onRuns={() => undefined}
-        />
+        <Shown view={training} />
       </QueryClientProvider>
     </MantineProvider>,
   );
@@ -210,15 +218,7 @@ it('names what is counted up to the threshold, beside each group where groups di
     render(
       <MantineProvider>
         <QueryClientProvider client={client}>
-          <Statistics
-            runs={runs}
-            grouped={false}
-            wanted={new Map()}
-            onStyle={() => undefined}
-            view={{ ...training, threshold: 5 }}
-            onView={() => undefined}
-            onRuns={() => undefined}
-          />
+          <Shown view={{ ...training, threshold: 5 }} />
         </QueryClientProvider>
       </MantineProvider>,
     );

@@ -1,17 +1,10 @@
 import { ActionIcon, Button, NativeSelect, SegmentedControl } from '@mantine/core';
 import { IconStar, IconStarFilled } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
-import {
-  type Comparison,
-  comparisonQuery,
-  type ComparisonRequest,
-  type GroupStatistics,
-  tableFile,
-} from '@/api/comparisons';
+import { type Comparison, type ComparisonRequest, type GroupStatistics, tableFile } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
-import { distinctStyles, type Styles } from '@/components/chart/seriesStyles';
+import type { Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
 import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@/components/Estimate';
 import { ExportTable } from '@/components/ExportTable';
@@ -22,10 +15,12 @@ import { Terms } from '@/components/Term';
 import { Name } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
-import { hasEnded, stepsOf, stepsTitle } from '@/lib/run';
+import { stepsOf, stepsTitle } from '@/lib/run';
 import curves from '@/components/chart/curves.module.css';
 import classes from './compare.module.css';
 import { Threshold } from './Threshold';
+
+const NO_STYLES: Styles = new Map();
 
 const TERMS: readonly TermId[] = [
   ...(['config', 'seed', 'score', 'evaluation', 'iqm'] as const),
@@ -43,35 +38,46 @@ export type StatisticsView = {
 };
 
 type Props = {
+  /** The compared runs. */
   runs: readonly Run[];
-  /** Whether the chart shows groups, each in its own colour. */
-  grouped: boolean;
-  /** The styles that groups want. */
-  wanted: Styles;
-  /** Receives the styles of all groups, and the new style of a group. */
-  onStyle: (styles: Styles, group: string, style: number) => void;
+  /** The request of the comparison. */
+  request: ComparisonRequest;
+  comparison: Comparison | undefined;
+  error: Error | null;
+  onRetry: () => void;
+  /** The styles of the groups, if the chart shows groups, each in its own colour. */
+  styles: Styles | undefined;
+  onStyle: (group: string, style: number) => void;
   view: StatisticsView;
   onView: (view: StatisticsView) => void;
-  /** Receives the runs that are to be compared in place of these. */
-  onRuns: (ids: readonly string[]) => void;
+  /** Receives runs that are to be compared too. */
+  onAdd: (ids: readonly string[]) => void;
+  /** Receives a run that is to be compared no more. */
+  onLeaveOut: (id: string) => void;
   /** What follows the statistics, once their height is known. */
   below?: ReactNode;
 };
 
 /** Groups of seeds with intervals, one table per environment, and their pairwise comparison. */
-export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRuns, below }: Props) {
-  const ids = runs.map(({ id }) => id);
-  const training = runs.some(({ state }) => !hasEnded(state));
-  const request = { runs: ids, ...view, training };
-  const { data, error, refetch } = useQuery(comparisonQuery(request));
-  // In the order of the service's figures.
-  const styles = distinctStyles(grouped ? (data?.groups ?? []).map(({ id }) => id) : [], wanted);
+export function Statistics(props: Props) {
+  const {
+    runs,
+    request,
+    comparison: data,
+    error,
+    onRetry,
+    styles = NO_STYLES,
+    onStyle,
+    view,
+    onView,
+  } = props;
+  const { onAdd, onLeaveOut, below } = props;
   // The protocol in the address may have no evaluations, or none yet.
   const protocols = [...new Set([...(data?.protocols ?? []), ...(view.protocol ? [view.protocol] : [])])];
   const environments = Map.groupBy((data?.groups ?? []).toSorted(byEnd), ({ environment }) => environment);
   return (
     <>
-      <section className={classes.statistics} aria-label="Statistics">
+      <section id="statistics" className={classes.statistics} aria-label="Statistics">
         <header className={curves.head}>
           <h2 className="section-title">Statistical comparison</h2>
           <span className="grow" />
@@ -126,14 +132,14 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRun
             }}
           />
         </header>
-        {error && <Problem error={error} onRetry={() => void refetch()} />}
+        {error && <Problem error={error} onRetry={onRetry} />}
         {!data && !error && <Loading label="Computing the statistics" lines={3} />}
         {[...environments].map(([environment, groups]) => (
           <GroupsTable
             key={environment}
             groups={groups}
             styles={styles}
-            onStyle={(group, style) => onStyle(styles, group, style)}
+            onStyle={onStyle}
             baselines={data?.baselines ?? []}
             onBaseline={(baseline) => onView({ ...view, baseline, pairs: undefined })}
             threshold={data?.threshold ?? null}
@@ -147,7 +153,7 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRun
             environment config.
           </p>
         )}
-        {data && <Notes comparison={data} runs={runs} onRuns={onRuns} />}
+        {data && <Notes comparison={data} runs={runs} onAdd={onAdd} onLeaveOut={onLeaveOut} />}
         {data && data.improvements.length > 0 && <PairwiseTable comparison={data} />}
         {data?.improvements.length === 0 && data.groups.length > 1 && (
           <Empty>
@@ -160,8 +166,8 @@ export function Statistics({ runs, grouped, wanted, onStyle, view, onView, onRun
         {data && (
           <span className="muted">
             {data.method}
-            {data.improvements.length > 1 &&
-              `; p-values are corrected by Holm’s method for ${data.improvements.length} comparisons, intervals are not`}
+            {data.n_comparisons > 1 &&
+              `; p-values are corrected by Holm’s method for ${data.n_comparisons} comparisons, intervals are not`}
             . A group contains the runs that differ only in their seed, or also in their limits, unless these
             change how a learning rate is annealed; runs whose settings changed during training, or of another
             major version of MuJoCo, in which robots move otherwise, are groups of their own
@@ -202,14 +208,9 @@ function AddRuns({ ids, onAdd }: { ids: readonly string[]; onAdd: (ids: readonly
 function Notes({
   comparison: { groups, lengths },
   runs,
-  onRuns,
-}: {
-  comparison: Comparison;
-  runs: readonly Run[];
-  onRuns: Props['onRuns'];
-}) {
-  const ids = runs.map(({ id }) => id);
-  const add = (others: readonly string[]): void => onRuns([...ids, ...others]);
+  onAdd,
+  onLeaveOut,
+}: { comparison: Comparison } & Pick<Props, 'runs' | 'onAdd' | 'onLeaveOut'>) {
   const chosen = groups.filter(({ are_best }) => are_best);
   const further = groups.flatMap(({ others, are_best }) => (are_best ? [] : others));
   const counts = Map.groupBy(
@@ -244,11 +245,7 @@ function Notes({
             {shortEnvironmentName(environment)} is compared at {formatCount(at_agent_steps)} because{' '}
             {runs.find(({ id }) => id === run)?.name} has come no further; half of the runs have come to{' '}
             {formatCount(median_agent_steps)}.
-            <Button
-              size="compact-xs"
-              variant="default"
-              onClick={() => onRuns(ids.filter((other) => other !== run))}
-            >
+            <Button size="compact-xs" variant="default" onClick={() => onLeaveOut(run)}>
               Leave it out
             </Button>
           </p>
@@ -257,14 +254,14 @@ function Notes({
         <p key={id} className="row wrap" role="note">
           {own.length} of {plural(own.length + others.length, 'run')} of {name} are here, those with the
           highest scores: a verdict takes them for a sample.
-          <AddRuns ids={others} onAdd={add} />
+          <AddRuns ids={others} onAdd={onAdd} />
         </p>
       ))}
       {further.length > 0 && (
         <p className="row wrap muted" role="note">
           {plural(further.length, 'further run')} of these configs {further.length > 1 ? 'are' : 'is'} not
           compared.
-          <AddRuns ids={further} onAdd={add} />
+          <AddRuns ids={further} onAdd={onAdd} />
         </p>
       )}
     </>
@@ -409,23 +406,15 @@ const percent = (fraction: number): string => `${(fraction * 100).toFixed(0)} %`
 /** More pairs are shown on request: first those with the best group of each environment. */
 const MAX_PAIRS = 10;
 
-/** The groups with the highest score of their environments. */
-function bestGroups(groups: readonly GroupStatistics[]): ReadonlySet<string> {
-  const value = ({ iqm, median, n_broken_off }: GroupStatistics): number =>
-    n_broken_off > 0 ? -Infinity : (iqm?.value ?? median?.value ?? -Infinity);
-  const environments = Map.groupBy(groups, ({ environment }) => environment);
-  return new Set(
-    [...environments.values()].flatMap(
-      (rivals) => rivals.toSorted((a, b) => value(b) - value(a))[0]?.id ?? [],
-    ),
-  );
-}
-
 /** For each pair of groups, how they differ, and whether the difference is significant. */
-function PairwiseTable({ comparison: { groups, improvements: pairs } }: { comparison: Comparison }) {
+function PairwiseTable({
+  comparison: { groups, improvements: pairs, best: leading, n_comparisons },
+}: {
+  comparison: Comparison;
+}) {
   const [all, setAll] = useState(false);
   const byId = new Map(groups.map((group) => [group.id, group]));
-  const best = bestGroups(groups);
+  const best = new Set(leading.map(({ group }) => group));
   const withBest = pairs.filter(({ a, b }) => best.has(a) || best.has(b));
   const isShort = !all && pairs.length > MAX_PAIRS && withBest.length > 0;
   const improvements = isShort ? withBest : pairs;
@@ -471,7 +460,7 @@ function PairwiseTable({ comparison: { groups, improvements: pairs } }: { compar
                       colour="var(--accent)"
                     />
                   </td>
-                  <td style={{ minWidth: 240 }}>{verdict(pair, groups, pairs.length)}</td>
+                  <td style={{ minWidth: 240 }}>{verdict(pair, groups, n_comparisons)}</td>
                 </tr>
               );
             })}

@@ -36,7 +36,7 @@ export function FirstSteps({ runs }: { runs: readonly Run[] }) {
           <TextLink {...again}>Train five seeds</TextLink>
         </Step>
         <Step done={done.compare}>
-          <TextLink to="/compare" search={{ runs: own.map(({ id }) => id).join(',') }}>
+          <TextLink to="/" search={{ list: 'beside', runs: own.map(({ id }) => id).join(',') }}>
             Compare
           </TextLink>
         </Step>

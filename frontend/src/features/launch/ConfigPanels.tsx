@@ -35,7 +35,7 @@ const FIXED = 'A fork keeps it: the checkpoint’s network was built for it.';
 const COMMON = 'hyperparameters';
 
 /** The fields to show: the common and the edited ones and those with errors, or all that match a search. */
-export function visibleFields(
+function visibleFields(
   fields: readonly ConfigField[],
   { all, search, edited, errors }: Pick<Props, 'all' | 'edited' | 'errors'> & { search: string },
 ): ConfigField[] {

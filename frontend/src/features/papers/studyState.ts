@@ -2,7 +2,7 @@
 import type { Study } from '@/api/studies';
 import { formatInteger, plural } from '@/lib/format';
 
-export const STUDY_MEANINGS: Record<Study['state'], string> = {
+const STUDY_MEANINGS: Record<Study['state'], string> = {
   running: 'Its runs are started by draw: first one of each arm on each environment.',
   finished: 'No further run will be started.',
   stopped: 'Stopped by a user. Retry continues it.',

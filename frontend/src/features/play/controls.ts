@@ -1,6 +1,6 @@
 /** What a player presses, and the action of the environment that it means. */
 
-export const CONTROLS = ['up', 'down', 'left', 'right', 'fire', 'strafeLeft', 'strafeRight'] as const;
+const CONTROLS = ['up', 'down', 'left', 'right', 'fire', 'strafeLeft', 'strafeRight'] as const;
 export type Control = (typeof CONTROLS)[number];
 
 /** Keys by their place on the keyboard, whatever the layout. */
@@ -21,7 +21,7 @@ const KEYS: Record<string, Control> = {
 export const controlOf = (code: string): Control | undefined => KEYS[code];
 
 /** The controls that stand for an action, by its name; none for the action of pressing nothing. */
-export function controlsOf(name: string): Control[] {
+function controlsOf(name: string): Control[] {
   const text = name.toUpperCase();
   const controls: Control[] = [];
   if (/UP|FORWARD|GAS/.test(text)) controls.push('up');

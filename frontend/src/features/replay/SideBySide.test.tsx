@@ -36,7 +36,7 @@ function show(): QueryClient {
   render(
     <MantineProvider env="test">
       <QueryClientProvider client={client}>
-        <SideBySide runs={runs} />
+        <SideBySide runs={runs} nameOf={({ name }) => name} />
       </QueryClientProvider>
     </MantineProvider>,
   );

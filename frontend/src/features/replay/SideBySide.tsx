@@ -1,7 +1,6 @@
 import { ActionIcon, Button, NativeSelect, SegmentedControl, Slider, TextInput } from '@mantine/core';
 import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useCallback, useEffect, useRef, useState, type KeyboardEvent } from 'react';
-import { useNames } from '@/api/names';
 import type { Run } from '@/api/runs';
 import { formatClock, formatInteger, parseNumber } from '@/lib/format';
 import classes from './replay.module.css';
@@ -17,8 +16,14 @@ type Mode = 'best' | 'latest' | 'equal';
 /** The agent step that every run has reached: the proposed one for episodes at an equal training step. */
 const commonStep = (runs: readonly Run[]): number => Math.min(...runs.map(({ agent_steps }) => agent_steps));
 
+type Props = {
+  runs: readonly Run[];
+  /** What a run is called on the page. */
+  nameOf: (run: Run) => string;
+};
+
 /** Replays of up to six runs on one timeline. */
-export function SideBySide({ runs }: { runs: readonly Run[] }) {
+export function SideBySide({ runs, nameOf }: Props) {
   const videos = useRef(new Map<string, HTMLVideoElement>());
   const [mode, setMode] = useState<Mode>('best');
   const [typedStep, setTypedStep] = useState<string | null>(null);
@@ -29,7 +34,6 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
   const nPages = Math.max(1, Math.ceil(runs.length / MAX_RUNS));
   const first = Math.min(page, nPages - 1) * MAX_RUNS;
   const shown = runs.slice(first, first + MAX_RUNS);
-  const names = useNames(runs);
   const stepText = typedStep ?? formatInteger(commonStep(runs));
   const step = parseNumber(stepText);
   const isStep = Number.isSafeInteger(step) && step >= 0;
@@ -181,7 +185,7 @@ export function SideBySide({ runs }: { runs: readonly Run[] }) {
           <SideTile
             key={run.id}
             run={run}
-            name={names.of(run)}
+            name={nameOf(run)}
             selection={selection}
             attach={attach}
             onLoaded={(video) => {

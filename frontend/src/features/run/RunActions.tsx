@@ -23,7 +23,7 @@ const STOPPING: Action = {
 };
 
 /** The button of the action that a run's state calls for; the same place in every state. */
-export const primaryOf = (actions: readonly Action[]): Action => {
+const primaryOf = (actions: readonly Action[]): Action => {
   const [first] = actions;
   return first && !first.danger ? first : STOPPING;
 };

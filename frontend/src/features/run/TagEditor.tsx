@@ -9,7 +9,7 @@ import { defined } from '@/lib/search';
 import classes from './edit.module.css';
 
 /** The typed tags, separated by commas, that the run does not have yet. */
-export const newTags = (typed: string, tags: readonly string[]): string[] => [
+const newTags = (typed: string, tags: readonly string[]): string[] => [
   ...new Set(
     typed
       .split(',')
@@ -19,7 +19,7 @@ export const newTags = (typed: string, tags: readonly string[]): string[] => [
 ];
 
 /** Why these tags cannot be added. */
-export function tagProblem(added: readonly string[], tags: readonly string[]): string | null {
+function tagProblem(added: readonly string[], tags: readonly string[]): string | null {
   if (added.some((tag) => /["\\]/.test(tag))) return 'Remove the quotes and backslashes.';
   if (added.some((tag) => tag.length > MAX_TAG)) return `A tag has at most ${MAX_TAG} characters.`;
   return tags.length + added.length > MAX_TAGS ? `A run has at most ${MAX_TAGS} tags.` : null;

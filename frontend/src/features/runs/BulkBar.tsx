@@ -93,8 +93,9 @@ export function BulkBar(props: Props) {
       ) : (
         n > 1 && (
           <ButtonLink
-            to="/compare"
+            to="/"
             search={{
+              list: 'beside',
               ...(matching ? { q: matching.filter } : { runs: selected.join(',') }),
               ...(grouped ? { group: 'seed' } : {}),
             }}

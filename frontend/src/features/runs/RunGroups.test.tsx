@@ -114,7 +114,7 @@ describe('RunGroups', () => {
     await show('seed', {});
     const href = () =>
       decodeURIComponent(screen.getByRole<HTMLAnchorElement>('link').getAttribute('href') ?? '');
-    expect(href()).toBe(`/compare?runs=${GROUP.runs.join(',')}&group=seed`);
+    expect(href()).toBe(`/?list=beside&runs=${GROUP.runs.join(',')}&group=seed`);
     cleanup();
     await show('algorithm', { q: 'tag:new', group: 'algorithm' });
     expect(href()).toBe('/?q=(tag:new)+algorithm="g"');

@@ -213,7 +213,7 @@ function GroupName({ group, by, search }: { group: RunGroup; by: GroupBy; search
   }
   if (by === 'seed' && n <= runs.length) {
     return (
-      <Link to="/compare" search={{ runs: runs.join(','), group: 'seed' }}>
+      <Link to="/" search={{ list: 'beside', runs: runs.join(','), group: 'seed' }}>
         <Name name={name} />
       </Link>
     );

@@ -120,7 +120,7 @@ export function RunsTable(props: Props) {
   const compare = (): void => {
     const { size } = selection.ids;
     if (size < 2 || size > MAX_COMPARED) return;
-    void navigate({ to: '/compare', search: { runs: [...selection.ids].join(',') } });
+    void navigate({ to: '/', search: { list: 'beside', runs: [...selection.ids].join(',') } });
   };
   useWindowEvent('keydown', (event) => {
     const { target } = event;

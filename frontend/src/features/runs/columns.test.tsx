@@ -40,7 +40,7 @@ it('the tag of a run keeps the view of the list', async () => {
     </MantineProvider>,
   );
   const { href } = screen.getByRole<HTMLAnchorElement>('link', { name: 'Runs with tag lr' });
-  expect(new URL(href).search).toBe('?archived=true&q=tag%3Dlr&sort=name');
+  expect(new URL(href).search).toBe('?q=tag%3Dlr&sort=name&archived=true');
 });
 
 it('a rate below one step per second has its digits', () => {

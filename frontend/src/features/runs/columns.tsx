@@ -6,6 +6,7 @@ import { STATISTICS, type MetricSummary, type RunField, type Statistic } from '@
 import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
+import { workspaceSearch } from '@/components/run/search';
 import { StateBadge } from '@/components/run/StateBadge';
 import { Name, RelativeTime, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
@@ -222,7 +223,7 @@ export const COLUMNS: readonly Column[] = [
             <Link
               to="/"
               // The view of the list stays as it is.
-              search={(before) => defined({ ...before, q: queryOfTag(run.tags[0] ?? '') })}
+              search={(before) => defined({ ...workspaceSearch(before), q: queryOfTag(run.tags[0] ?? '') })}
               className="ellipsis"
               tabIndex={-1}
               aria-label={`Runs with tag ${run.tags[0]}`}

@@ -18,8 +18,9 @@ it('ScoreValue leads to the comparison from which its score is computed', () => 
     />,
   );
   const { pathname, searchParams } = new URL(screen.getByRole<HTMLAnchorElement>('link').href);
-  expect(pathname).toBe('/compare');
+  expect(pathname).toBe('/');
   expect(Object.fromEntries(searchParams)).toEqual({
+    list: 'beside',
     runs: 'A,B',
     score: 'evaluation',
     at: 'end',

@@ -89,6 +89,12 @@ function describe(cell: ScoreCell, isNormalised: boolean): string {
 function runsAddress({ runs }: ScoreCell, protocol: string): string {
   if (runs.length === 1) return served(`/runs/${runs[0] ?? ''}`);
   const compared = runs.slice(0, MAX_COMPARED).join(',');
-  const search = new URLSearchParams({ runs: compared, score: 'evaluation', at: 'end', protocol });
-  return served(`/compare?${search}`);
+  const search = new URLSearchParams({
+    list: 'beside',
+    runs: compared,
+    score: 'evaluation',
+    at: 'end',
+    protocol,
+  });
+  return served(`/?${search}`);
 }

@@ -1,16 +1,18 @@
 import { Menu, Tooltip } from '@mantine/core';
-import { IconDots, IconHelpCircle, IconPlus } from '@tabler/icons-react';
-import { type AnyRoute, Link, Outlet, useRouter, useRouterState } from '@tanstack/react-router';
+import { IconArrowForward, IconDots, IconHelpCircle, IconPlus } from '@tabler/icons-react';
+import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useConnection } from '@/api/liveUpdates';
 import { MenuLink } from '@/components/controls';
 import { useDenied } from '@/components/permission';
-import { ShortcutsDialog } from '@/components/Shortcuts';
+import { usePlacedPages } from '@/components/placedPages';
 import { served } from '@/lib/base';
 import { formatDuration, formatExact } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
+import { GLOBAL } from '@/lib/shortcuts';
 import { AlertBell } from './AlertBell';
 import { DiskBanner } from './DiskBanner';
+import { KeyedDialogs, openPalette, PaletteItem } from './KeyedDialogs';
 import { ProjectItems, ProjectMenu } from './ProjectMenu';
 import { RailFoot, SignOutItem, ThemeItem } from './RailFoot';
 import { RunningNow } from './RunningNow';
@@ -38,7 +40,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
         <DiskBanner />
         {children ?? <Outlet />}
       </main>
-      <ShortcutsDialog />
+      <KeyedDialogs />
     </div>
   );
 }
@@ -46,18 +48,7 @@ export function AppShell({ children }: { children?: ReactNode }) {
 /** The documentation, which the service has beside the pages. */
 const HELP = served('/help/');
 
-/** The pages of the navigation, which their routes declare. */
-function usePages() {
-  const { routesByPath } = useRouter();
-  return Object.entries<AnyRoute>({ ...routesByPath })
-    .flatMap(([to, { options }]) => {
-      const nav = options.staticData?.nav;
-      return nav ? [{ to, ...nav }] : [];
-    })
-    .toSorted((a, b) => a.order - b.order);
-}
-
-type NavPage = ReturnType<typeof usePages>[number];
+type NavPage = ReturnType<typeof usePlacedPages<'nav'>>[number];
 
 /** Whether a page of the bar is the current one. */
 const isCurrent = (path: string, { to, covers = [] }: NavPage): boolean =>
@@ -66,7 +57,7 @@ const isCurrent = (path: string, { to, covers = [] }: NavPage): boolean =>
 /** The navigation: a bar on the left, on a phone at the bottom, with its less used pages under More. */
 function NavBar() {
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  const pages = usePages();
+  const pages = usePlacedPages('nav');
   return (
     <nav aria-label="Pages" className={classes.nav}>
       <Link to="/" className={classes.brand} aria-label="Callboard: all runs">
@@ -88,12 +79,40 @@ function NavBar() {
       ))}
       <More path={path} pages={pages.filter(({ underMore }) => underMore)} />
       <span className="grow" />
-      <a href={HELP} className={`${classes.navItem} ${classes.help}`}>
-        <IconHelpCircle size={20} stroke={1.75} aria-hidden="true" />
-        Help
-      </a>
+      <button
+        type="button"
+        className={`${classes.navItem} ${classes.help}`}
+        title={`${GLOBAL.palette.action} (${GLOBAL.palette.keys.join('-')})`}
+        onClick={openPalette}
+      >
+        <IconArrowForward size={20} stroke={1.75} aria-hidden="true" />
+        Go to
+      </button>
+      <Menu position="right-end" withinPortal>
+        <Menu.Target>
+          <button type="button" className={`${classes.navItem} ${classes.help}`}>
+            <IconHelpCircle size={20} stroke={1.75} aria-hidden="true" />
+            Help
+          </button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <HelpItems />
+        </Menu.Dropdown>
+      </Menu>
       <RailFoot />
     </nav>
+  );
+}
+
+function HelpItems() {
+  return (
+    <>
+      <Menu.Item component="a" href={HELP}>
+        Documentation
+      </Menu.Item>
+      <MenuLink to="/examples">Examples to start</MenuLink>
+      <MenuLink to="/settings/shortcuts">Keyboard shortcuts</MenuLink>
+    </>
   );
 }
 
@@ -117,9 +136,8 @@ function More({ path, pages }: { path: string; pages: NavPage[] }) {
             {label}
           </MenuLink>
         ))}
-        <Menu.Item component="a" href={HELP}>
-          Help
-        </Menu.Item>
+        <PaletteItem />
+        <HelpItems />
         <ProjectItems />
         <ThemeItem />
         <SignOutItem />

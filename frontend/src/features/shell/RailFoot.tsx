@@ -1,4 +1,4 @@
-import { Menu, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { Menu } from '@mantine/core';
 import { IconMoon, IconSun } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { logOut, meQuery } from '@/api/account';
@@ -6,14 +6,9 @@ import { asProblem } from '@/api/problem';
 import { MenuLink } from '@/components/controls';
 import { showToast } from '@/components/toasts';
 import { served } from '@/lib/base';
+import { ShortcutsItem } from './KeyedDialogs';
+import { useTheme } from './theme';
 import classes from './shell.module.css';
-
-/** The other theme, and what switches to it. */
-function useTheme() {
-  const { setColorScheme } = useMantineColorScheme();
-  const other = useComputedColorScheme('light') === 'light' ? 'dark' : 'light';
-  return { other, label: `Use the ${other} theme`, toggle: () => setColorScheme(other) } as const;
-}
 
 /** The foot of the navigation: the theme and the account. On a phone they are under More. */
 export function RailFoot() {
@@ -39,6 +34,7 @@ export function RailFoot() {
           <Menu.Label>{me ? `${me.name}, ${me.role}` : 'Signed in'}</Menu.Label>
           <MenuLink to="/settings">Settings</MenuLink>
           <MenuLink to="/settings/storage">Storage</MenuLink>
+          <ShortcutsItem />
           <SignOutItem />
         </Menu.Dropdown>
       </Menu>

@@ -151,11 +151,11 @@ it('Tab leaves a box of blanks, which offers the latest queries', async () => {
 
 it('a search on another page leads to the list, without the parameters of that page', async () => {
   const rootRoute = createRootRoute();
-  const routes = ['/', '/compare'].map((path) =>
+  const routes = ['/', '/sweeps/a'].map((path) =>
     createRoute({ getParentRoute: () => rootRoute, path, component: SearchBox }),
   );
-  const history = createMemoryHistory({ initialEntries: ['/compare?group=seed'] });
-  vi.stubGlobal('location', { pathname: '/compare' });
+  const history = createMemoryHistory({ initialEntries: ['/sweeps/a?setting=seed'] });
+  vi.stubGlobal('location', { pathname: '/sweeps/a' });
   const router = createRouter({ routeTree: rootRoute.addChildren(routes), history });
   await router.load();
   render(

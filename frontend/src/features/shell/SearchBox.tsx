@@ -1,4 +1,4 @@
-import { Combobox, Kbd, TextInput, useCombobox } from '@mantine/core';
+import { Combobox, TextInput, useCombobox } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -9,11 +9,14 @@ import { meQuery } from '@/api/account';
 import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
 import { hostsQuery } from '@/api/hosts';
 import { runFieldsQuery, type RunField } from '@/api/runFields';
+import { Keys } from '@/components/Keys';
+import { workspaceSearch } from '@/components/run/search';
 import { served } from '@/lib/base';
 import { isDialogOpen } from '@/lib/hooks';
-import { useRecentQueries } from '@/lib/recentQueries';
+import { useRecent } from '@/lib/recent';
 import { savedList, useSavedList } from '@/lib/savedList';
 import { STATES } from '@/lib/run';
+import { GLOBAL } from '@/lib/shortcuts';
 import { defined } from '@/lib/search';
 import { complete, isUnfinished, type Values } from './completion';
 import classes from './shell.module.css';
@@ -25,8 +28,10 @@ const hasValues = ({ values }: RunField): boolean => values.length > 0;
 /** The search for runs, on every page; `/` focuses it. It completes fields and values of the query language. */
 export function SearchBox() {
   const navigate = useNavigate();
-  const isListed = useLocation({ select: ({ pathname }) => pathname === '/' });
+  const isWorkspace = useLocation({ select: ({ pathname }) => pathname === '/' });
   const address = useSearch({ strict: false });
+  // A query replaces runs that are named one by one.
+  const isListed = isWorkspace && address.runs === undefined;
   const saved = useSavedList();
   // Other pages have searches of their own.
   const q = isListed ? address.q : saved?.q;
@@ -35,7 +40,7 @@ export function SearchBox() {
   const [previous, setPrevious] = useState(q);
   const [caret, setCaret] = useState(0);
   const [focused, setFocused] = useState(false);
-  const [recent, addRecent] = useRecentQueries(useQuery(meQuery).data?.id);
+  const [recent, addRecent] = useRecent('queries', useQuery(meQuery).data?.id);
   const fields = useQuery({ ...runFieldsQuery, enabled: focused }).data ?? [];
   const extra = fields.filter(({ origin }) => origin !== 'run');
   const values = {
@@ -56,7 +61,7 @@ export function SearchBox() {
   }
   useHotkeys([
     [
-      '/',
+      GLOBAL.search.press,
       () => {
         if (!isDialogOpen()) input.current?.focus();
       },
@@ -68,7 +73,7 @@ export function SearchBox() {
     clearTimeout(timer.current);
     const query = text.trim() || undefined;
     setSubmitted(query);
-    const isOnList = location.pathname === served('/');
+    const isOnList = isListed && location.pathname === served('/');
     const list = savedList();
     if (list) {
       list.change(query);
@@ -76,7 +81,7 @@ export function SearchBox() {
     }
     void navigate({
       to: '/',
-      search: (before) => defined({ ...(isOnList ? before : {}), q: query }),
+      search: (before) => defined({ ...(isOnList ? workspaceSearch(before) : {}), q: query }),
       replace: isOnList,
     });
   };
@@ -84,7 +89,8 @@ export function SearchBox() {
   const searchSoon = (text: string): void => {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      if ((savedList() || location.pathname === served('/')) && input.current?.value === text) search(text);
+      if ((savedList() || (location.pathname === served('/') && isListed)) && input.current?.value === text)
+        search(text);
     }, DEBOUNCE_MS);
   };
   const type = (text: string, at: number): void => {
@@ -143,7 +149,7 @@ export function SearchBox() {
             type="search"
             aria-label="Search runs"
             placeholder="Search runs…"
-            rightSection={typed === '' && !focused ? <Kbd size="xs">/</Kbd> : undefined}
+            rightSection={typed === '' && !focused ? <Keys keys={GLOBAL.search.keys} /> : undefined}
             rightSectionPointerEvents="none"
             autoComplete="off"
             spellCheck={false}

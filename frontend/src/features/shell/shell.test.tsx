@@ -3,9 +3,9 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { useState } from 'react';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ShortcutsDialog } from '@/components/Shortcuts';
 import { keys } from '@/api/keys';
 import { ConnectionState, NewRunLink } from './AppShell';
+import { KeyedDialogs } from './KeyedDialogs';
 import { useFocusKeeper } from './useFocusKeeper';
 
 const connection = vi.hoisted(() => ({ status: 'live', lastEventAt: null }));
@@ -87,12 +87,12 @@ it.each([
   expect(className.includes('visually-hidden')).toBe(!isMentioned);
 });
 
-describe('ShortcutsDialog', () => {
-  it('opens on ?, but not while typing', async () => {
+describe('KeyedDialogs', () => {
+  it('lists the shortcuts on ?, but not while typing', async () => {
     render(
       <MantineProvider env="test">
         <input aria-label="Name" />
-        <ShortcutsDialog />
+        <KeyedDialogs />
       </MantineProvider>,
     );
     fireEvent.keyDown(screen.getByRole('textbox'), { key: '?' });

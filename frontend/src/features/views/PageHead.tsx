@@ -3,14 +3,14 @@ import { useEffect, useState } from 'react';
 import { createView } from '@/api/views';
 import { defined } from '@/lib/search';
 import { isTooLong, type PageState, toDocument } from './document';
-import { ViewHead } from './ViewHead';
+import { type Layout, ViewHead } from './ViewHead';
 
-type Props = { state: PageState; project: string | undefined };
+type Props = { state: PageState; project: string | undefined; onLayout: (layout: Layout) => void };
 
 /** The title of a page whose address has its whole state; one that is too long becomes a view without a name. */
-export function PageHead({ state, project }: Props) {
+export function PageHead({ state, project, onLayout }: Props) {
   useShortAddress(isTooLong(state) ? state : undefined, project);
-  return <ViewHead state={state} project={project} />;
+  return <ViewHead state={state} project={project} onLayout={onLayout} />;
 }
 
 /**

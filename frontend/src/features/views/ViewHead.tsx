@@ -1,4 +1,4 @@
-import { Button } from '@mantine/core';
+import { Button, SegmentedControl } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -19,10 +19,20 @@ type Props = {
   view?: View | undefined;
   /** Shows a document that is not saved yet; undefined: the saved one. */
   onDocument?: (document: ViewDocument | undefined) => void;
+  onLayout: (layout: Layout) => void;
 };
 
+/** The list of runs alone, beside the charts, or hidden. */
+export type Layout = ViewDocument['list'];
+
+const LAYOUTS: { value: Layout; label: string }[] = [
+  { value: 'alone', label: 'List' },
+  { value: 'beside', label: 'Both' },
+  { value: 'hidden', label: 'Charts' },
+];
+
 /** The title of a page that can be saved as a view: the views, whether this one was changed, and what saves it. */
-export function ViewHead({ state, project, view, onDocument }: Props) {
+export function ViewHead({ state, project, view, onDocument, onLayout }: Props) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const denied = useDenied();
@@ -53,6 +63,13 @@ export function ViewHead({ state, project, view, onDocument }: Props) {
           onRestore={(restored) => onDocument?.(restored)}
         />
       </span>
+      <SegmentedControl
+        size="xs"
+        aria-label="Layout"
+        value={document.list}
+        data={LAYOUTS}
+        onChange={(layout) => onLayout(layout as Layout)}
+      />
       {!view && (
         <Button variant="default" onClick={() => setNaming(true)}>
           Save view

@@ -10,7 +10,7 @@ import { MenuLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { useDenied } from '@/components/permission';
 import { RelativeTime } from '@/components/text';
-import { linkTo, type PageState, toDocument } from './document';
+import { linkTo, type PageState, plainLink, toDocument } from './document';
 import { SaveDialog } from './SaveDialog';
 import classes from './views.module.css';
 
@@ -40,8 +40,7 @@ export function ViewMenu({ state, project, view, onSave, onRestore }: Props) {
     await deleteView(id);
     void client.invalidateQueries({ queryKey: keys.views() });
     // What it showed stays.
-    const { page, search } = state;
-    void (page === 'runs' ? navigate({ to: '/', search }) : navigate({ to: '/compare', search }));
+    void navigate(plainLink(state, project));
   };
   return (
     <>

@@ -18,7 +18,7 @@ const [A, B] = ids(2) as [string, string];
 const runs = (search: Record<string, unknown>): PageState => ({ page: 'runs', search: runsSearch(search) });
 const compare = (search: Record<string, unknown>): PageState => ({
   page: 'compare',
-  search: compareSearch(search),
+  search: compareSearch({ list: 'beside', ...search }),
 });
 
 const STATES: Record<string, PageState> = {
@@ -37,6 +37,8 @@ const STATES: Record<string, PageState> = {
     styles: '3,0',
     group_styles: '0f3c5a7e:3',
     hidden: B,
+    sort: '-name',
+    list: 'hidden',
     x: 'wall_time_s',
     smoothing: 'ema',
     scale: 60,
@@ -58,6 +60,7 @@ const STATES: Record<string, PageState> = {
     threshold: -20,
   }),
   'a comparison of what matches': compare({ q: 'tag:baseline', group: 'seed' }),
+  'a comparison with every line': compare({ runs: `${A},${B}`, hidden: 'none' }),
   'no panel': compare({ runs: A, metrics: 'none', smooth: 0.5 }),
 };
 
@@ -68,8 +71,8 @@ describe('the document of a view', () => {
   it.each(Object.entries(STATES))('has all that the address of %s says', (_, state) => {
     expect(plain(toState(toDocument(state)))).toEqual(plain(state));
     expect(differs(state, toDocument(state))).toBe(false);
-    const { page, search } = state;
-    expect(plain(stateOf(page, viewSearch({ ...search, changed: true, by: 'ada' })))).toEqual(plain(state));
+    const address = viewSearch({ ...state.search, changed: true, by: 'ada' });
+    expect(plain(stateOf(address))).toEqual(plain(state));
   });
 
   it('differs for each change but that of the selection', () => {

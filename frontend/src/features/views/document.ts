@@ -10,7 +10,14 @@ import {
 } from '@/components/chart/seriesStyles';
 import { parseSizes } from '@/components/chart/panelSize';
 import { joinNames, splitNames } from '@/lib/names';
-import type { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
+import {
+  type compareSearch,
+  listSort,
+  NONE_HIDDEN,
+  type runsSearch,
+  type viewSearch,
+  type workspaceSearch,
+} from '@/components/run/search';
 import { defined } from '@/lib/search';
 
 export type RunsSearch = ReturnType<typeof runsSearch>;
@@ -29,7 +36,7 @@ export const EMPTY: ViewDocument = {
   columns: null,
   sort: null,
   grouping: null,
-  hidden: [],
+  hidden: null,
   pins: [],
   baseline: null,
   colours: {},
@@ -108,10 +115,11 @@ function ofCompare(search: CompareSearch): ViewDocument {
   const zoom = parseZoom(search.zoom);
   return {
     ...EMPTY,
-    list: 'hidden',
+    list: search.list ?? 'beside',
     filter: runs.length === 0 ? (search.q ?? '') : '',
     runs,
-    hidden: ids(search.hidden),
+    hidden: search.hidden === undefined ? null : ids(search.hidden).filter((id) => id !== NONE_HIDDEN),
+    sort: search.sort ?? null,
     grouping: search.group ?? null,
     baseline: search.baseline ?? null,
     colours: Object.fromEntries([...ofRuns, ...parseGroupStyles(search.group_styles)]),
@@ -177,7 +185,9 @@ function toCompare(document: ViewDocument): CompareSearch {
     q: runs.length === 0 ? filter || undefined : undefined,
     styles: ofRuns || undefined,
     group_styles: formatGroupStyles(new Map([...styles].filter(([id]) => !runs.includes(id)))) || undefined,
-    hidden: hidden.join(',') || undefined,
+    hidden: hidden ? hidden.join(',') || NONE_HIDDEN : undefined,
+    sort: listSort(document.sort),
+    list: document.list === 'hidden' ? document.list : 'beside',
     x: unless<XAxis>(EMPTY.curves.x, x),
     smooth: smoothing === 'points' ? (weight ?? undefined) : undefined,
     smoothing: smoothing === 'ema' ? smoothing : undefined,
@@ -253,17 +263,18 @@ export const linkTo = ({ id, name, project, mine, owner }: ViewSummary) =>
 export const plainLink = (state: PageState, project: string | undefined) =>
   state.page === 'runs'
     ? ({ to: '/', search: defined({ ...state.search, project }) } as const)
-    : ({ to: '/compare', search: state.search } as const);
+    : ({ to: '/', search: { ...state.search, list: state.search.list ?? 'beside' } } as const);
 
-/** The parameters of a view's address. */
-type ViewAddress = ReturnType<typeof viewSearch>;
+/** The parameters of an address of the workspace, or of a view. */
+type Address = ReturnType<typeof workspaceSearch> & Partial<ReturnType<typeof viewSearch>>;
 
-/** The state of a page in the address of a view, which has the parameters of both pages. */
-export function stateOf(page: PageState['page'], address: ViewAddress): PageState {
-  if (page === 'runs') {
+/** The state in an address, which has the parameters of the list and of what is compared. */
+export function stateOf(address: Address): PageState {
+  if (address.list === undefined) {
     const { q, state, sort, archived, group, selected, columns } = address;
-    return { page, search: defined({ q, state, sort, archived, group, selected, columns }) };
+    return { page: 'runs', search: defined({ q, state, sort, archived, group, selected, columns }) };
   }
   const { state, sort, archived, group, selected, columns, project, by, of, changed, ...search } = address;
-  return { page, search: defined({ ...search, group: group === 'seed' ? group : undefined }) };
+  const own = { ...search, sort: listSort(sort), group: group === 'seed' ? ('seed' as const) : undefined };
+  return { page: 'compare', search: defined(own) };
 }

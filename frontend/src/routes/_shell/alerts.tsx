@@ -15,7 +15,11 @@ const validateSearch = (search: Unchecked) =>
     run: idOf(search.run),
   });
 
-export const Route = createFileRoute('/_shell/alerts')({ validateSearch, component: AlertsPage });
+export const Route = createFileRoute('/_shell/alerts')({
+  staticData: { palette: { label: 'Alerts', order: 20 } },
+  validateSearch,
+  component: AlertsPage,
+});
 
 /** The inbox beside the user's rules and, for admins, the targets. */
 function AlertsPage() {

@@ -6,7 +6,10 @@ import { Empty, Loading, Problem } from '@/components/feedback';
 import { DeletedRuns } from '@/features/runs/DeletedRuns';
 import { createFileRoute } from '@tanstack/react-router';
 
-export const Route = createFileRoute('/_shell/deleted')({ component: DeletedPage });
+export const Route = createFileRoute('/_shell/deleted')({
+  staticData: { palette: { label: 'Recently deleted runs', order: 30 } },
+  component: DeletedPage,
+});
 
 function DeletedPage() {
   useDocumentTitle('Recently deleted · Callboard');

@@ -21,7 +21,11 @@ const validateSearch = (search: Unchecked) =>
     all: flag(search.all),
   });
 
-export const Route = createFileRoute('/_shell/new')({ validateSearch, component: NewRunPage });
+export const Route = createFileRoute('/_shell/new')({
+  staticData: { palette: { label: 'New run', order: 10 } },
+  validateSearch,
+  component: NewRunPage,
+});
 
 /** The address of the list selects up to this many started runs by their ids; more are found by their group. */
 const MAX_IDS = 20;

@@ -172,9 +172,9 @@ def test_login_at_one_server_of_a_host_leaves_that_at_another(
     upgrade(other_database)
     with (
         running_service(other_database, redis_url, tmp_path / "home") as other,
-        httpx.Client(cookies=sqlite_service.client.cookies, timeout=PATIENCE_S) as browser,
+        httpx.Client(cookies=dict(sqlite_service.client.cookies), timeout=PATIENCE_S) as browser,
     ):
-        browser.cookies.update(other.client.cookies)
+        browser.cookies.update(dict(other.client.cookies))
         for service in (sqlite_service, other):
             secret = {PAGE_SECRET_HEADER: service.client.headers[PAGE_SECRET_HEADER]}
             assert browser.get(f"{service.url}{ME}", headers=secret).status_code == 200

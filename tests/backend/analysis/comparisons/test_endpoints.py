@@ -13,7 +13,7 @@ from backend.db import Run
 from backend.db.engine import writing
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.support.rows import evaluation_row, make_fork, make_run
+from tests.support.rows import evaluation_row, external_request, make_fork, make_run
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.service
@@ -122,6 +122,38 @@ def test_too_few_seeds_give_no_verdict_but_the_number_that_could(client: Client,
     assert (pair["better"], pair["seeds_to_differ"]) == (None, 4)
     assert pair["difference"]["low"] is None
     assert [group["median"]["low"] for group in answer["groups"]] == [None, None]
+    (verdict,) = answer["best"]
+    best, rival = (group["id"] for group in answer["groups"])
+    assert (verdict["group"], verdict["rival"]) == (best, rival)
+    assert (verdict["seeds"], verdict["are_fewest"]) == (4, True)
+    assert [(item["group"], item["n"]) for item in verdict["missing"]] == [(best, 2), (rival, 2)]
+
+    items = [{"run": item["run"], "n": item["n"]} for item in verdict["missing"]]
+    created = client.post(f"{COMPARISONS}/seeds", json={"items": items}).json()["items"]
+    assert [run["seed"] for run in created] == [2, 3, 2, 3]
+    again = client.get(COMPARISONS, params={"run": good + bad}).json()
+    assert [group["others"] for group in again["groups"]] == [
+        [created[1]["id"], created[0]["id"]],
+        [created[3]["id"], created[2]["id"]],
+    ]
+    assert [(item["n"], item["n_queued"]) for item in again["best"][0]["missing"]] == [(0, 2), (0, 2)]
+
+
+def test_more_seeds_of_what_cannot_be_repeated_are_refused(client: Client, engine: Engine) -> None:
+    external = client.post("/api/v1/runs", json=external_request()).json()["items"][0]["id"]
+    own = make_scored_run(engine, [1.0] * 100)
+    for item, status in (
+        ({"run": external, "n": 1}, 409),
+        ({"run": own, "n": 0}, 422),
+        ({"run": own, "n": 101}, 422),
+        ({"run": "01JD3QZ6W9K0Y5T8H2V4B7N1XC", "n": 1}, 404),
+    ):
+        assert client.post(f"{COMPARISONS}/seeds", json={"items": [item]}).status_code == status
+    with writing(engine) as session:
+        session.get_one(Run, own).departures = {"learning_rate": "0.1, 0.2"}
+    answer = client.post(f"{COMPARISONS}/seeds", json={"items": [{"run": own, "n": 1}]})
+    assert answer.status_code == 409
+    assert "changed during training" in answer.json()["detail"]
 
 
 def test_copies_of_one_seed_give_no_verdict(client: Client, engine: Engine) -> None:
@@ -415,6 +447,22 @@ def test_run_that_broke_off_does_not_set_the_length_of_the_others(
     assert (ends["n"], ends["n_broken_off"]) == (5, 1)
     alone = client.get(COMPARISONS, params={"run": crashed}).json()["groups"][0]
     assert (alone["n"], alone["at_agent_steps"]) == (1, 50), "its own end is the best known"
+
+
+def test_failed_seed_changes_no_other_configs_numbers(client: Client, engine: Engine) -> None:
+    good, bad = two_rates(engine, 5)
+    config = {"learning_rate": 0.2}
+    first, second = (make_scored_run(engine, [9.0 + seed] * 200, seed=seed, config=config) for seed in (0, 1))
+    failed = make_scored_run(engine, [9.0] * 5, seed=1, config=config)
+    end_in(engine, failed, RunState.FAILED)
+
+    def numbers(*third: str) -> list[Any]:
+        answer = client.get(COMPARISONS, params={"run": [*good, *bad, *third]}).json()
+        names = ("id", "n", "iqm", "median", "at_agent_steps")
+        groups = [{name: group[name] for name in names} for group in answer["groups"][:2]]
+        return [*groups, answer["n_comparisons"], answer["improvements"][0]["p_adjusted"]]
+
+    assert numbers(first, failed) == numbers(first, second)
 
 
 def test_groups_are_compared_with_one_baseline(client: Client, engine: Engine) -> None:

@@ -187,6 +187,19 @@ def test_score_observed_in_another_way_is_shown_only_without_a_comparable_one(
     assert (score["value"], score["comparable"], score["n_configurations"]) == (3.0, True, 1)
 
 
+def test_random_agent_at_10_hz_stands_beside_the_published_one_and_is_normalised(
+    client: Client, engine: Engine
+) -> None:
+    at_10_hz = PONG | {"algorithm": "random", "environment_config": {"frame_skip": 6}, "config": {}}
+    make_scored(engine, -20.7, agent_steps=2, **at_10_hz)
+    table = read(client)
+    shown = [column["id"] for column in table["columns"]]
+    assert shown[:3] == ["published:random", "published:human", "random"]
+    score = cell(table, "ALE/Pong-v5", "random")
+    assert score is not None
+    assert (score["comparable"], score["normalised"]) == (True, 0)
+
+
 def test_foot_is_over_the_environments_that_every_scored_column_has(client: Client, engine: Engine) -> None:
     for at, request in enumerate((PONG, BREAKOUT, PONG | {"environment": "ALE/Alien-v5"})):
         make_scored(engine, 10.0 + at, **request)

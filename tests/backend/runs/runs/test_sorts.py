@@ -4,7 +4,7 @@ from pathlib import Path
 from backend.runs.runs.fields import MetricField, resolve
 from backend.runs.runs.repository import SORTS
 
-SEARCH = Path(__file__).parents[4] / "frontend/src/lib/search.ts"
+SEARCH = Path(__file__).parents[4] / "frontend/src/components/run/search.ts"
 
 
 def test_pages_sort_by_every_column_that_the_service_sorts_by_and_by_no_unknown_field() -> None:

@@ -19,6 +19,7 @@ from backend.specs.events import AnyEvent, EvaluationEvent, LogEvent
 from backend.specs.problems import InvalidSpec
 from backend.specs.run import parse_run_spec
 from tests.support import custom_environment
+from tests.support.packages import Site
 from workers import host_facts
 from workers.engine.envs import Box, EnvCrashedError, make_env
 from workers.engine.training.loop import Training
@@ -213,6 +214,18 @@ def test_description_that_differs_from_the_environment_is_refused(
 def test_make_env_raises_without_an_environments_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FILE_VARIABLE)
     with pytest.raises(CustomEnvironmentsError, match="has no custom environments"):
+        make_env("Custom/Line-v0", CustomConfig())
+
+
+def test_environment_of_a_distribution_is_built_without_an_environments_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(FILE_VARIABLE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Site(tmp_path).install_environment("lines-to-walk", environment="Custom/Walk-v0")
+    env = make_env("Custom/Walk-v0", CustomConfig())
+    assert env.action_names == ("LEFT", "RIGHT")
+    with pytest.raises(CustomEnvironmentsError, match="this host has Custom/Walk-v0"):
         make_env("Custom/Line-v0", CustomConfig())
 
 

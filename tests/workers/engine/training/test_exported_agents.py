@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from backend.specs.agents import DESCRIPTION, AgentCard, description_of
+from backend.specs.algorithms import ALGORITHMS
 from backend.specs.run import RunSpec, parse_run_spec
 from callboard_environments.agents import load_exported_agent
 from tests.support.rows import agent_card
+from tests.workers.engine.contract_runs import small
 from workers.engine.envs import Box, make_env
 from workers.engine.nn.optimizers import FlatParameters
 from workers.engine.training.checkpoint import save
@@ -166,6 +168,17 @@ def test_exported_agent_comes_back_with_every_weight(case: str, tmp_path: Path) 
     assert config["config"] == spec.config.model_dump(mode="json")
     assert json.loads((folder / "results.json").read_text("utf-8"))["mean_reward"] == 200.0
     assert (folder / "replay.mp4").stat().st_size > 1_000
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_network_of_every_algorithm_comes_back(algorithm: str, tmp_path: Path) -> None:
+    spec = small(algorithm, "CartPole-v1")
+    network = network_of(spec)
+    path = tmp_path / "model.safetensors"
+    write_safetensors(network, path, {DESCRIPTION: description_of(spec)})
+    read, back = read_safetensors(path)
+    assert read.config == spec.config
+    assert all(map(torch.equal, back.parameters(), network.parameters()))
 
 
 @pytest.mark.service

@@ -10,6 +10,7 @@ import { AuditTable } from '@/features/audit/AuditTable';
 import { auditSearch } from '@/features/audit/search';
 
 export const Route = createFileRoute('/_shell/settings/audit')({
+  staticData: { settings: { label: 'Audit trail', order: 50, admin: true } },
   validateSearch: auditSearch,
   component: AuditPage,
 });

@@ -11,7 +11,10 @@ import { createFileRoute } from '@tanstack/react-router';
 import { IconSettings } from '@tabler/icons-react';
 
 export const Route = createFileRoute('/_shell/settings/')({
-  staticData: { nav: { label: 'Settings', icon: IconSettings, order: 80, underMore: true } },
+  staticData: {
+    nav: { label: 'Settings', icon: IconSettings, order: 80, underMore: true },
+    settings: { label: 'Account', order: 10 },
+  },
   component: AccountPage,
 });
 

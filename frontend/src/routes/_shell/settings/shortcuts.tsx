@@ -3,7 +3,10 @@ import { ShortcutList } from '@/components/Shortcuts';
 import classes from '@/features/account/account.module.css';
 import { createFileRoute } from '@tanstack/react-router';
 
-export const Route = createFileRoute('/_shell/settings/shortcuts')({ component: ShortcutsPage });
+export const Route = createFileRoute('/_shell/settings/shortcuts')({
+  staticData: { settings: { label: 'Keyboard shortcuts', order: 60 } },
+  component: ShortcutsPage,
+});
 
 /** All keyboard shortcuts, which `?` shows on every page. */
 function ShortcutsPage() {

@@ -16,7 +16,10 @@ import { StartSets } from '@/features/storage/StartSets';
 import classes from '@/features/storage/storage.module.css';
 import { createFileRoute } from '@tanstack/react-router';
 
-export const Route = createFileRoute('/_shell/settings/storage')({ component: StoragePage });
+export const Route = createFileRoute('/_shell/settings/storage')({
+  staticData: { settings: { label: 'Storage', order: 40 } },
+  component: StoragePage,
+});
 
 const RUNS = 20;
 const MAX_RUNS = 500;

@@ -5,7 +5,10 @@ import { Problem } from '@/components/feedback';
 import { TokensPanel } from '@/features/account/TokensPanel';
 import { createFileRoute } from '@tanstack/react-router';
 
-export const Route = createFileRoute('/_shell/settings/tokens')({ component: TokensPage });
+export const Route = createFileRoute('/_shell/settings/tokens')({
+  staticData: { settings: { label: 'Tokens', order: 20 } },
+  component: TokensPage,
+});
 
 /** The user's tokens for scripts. */
 function TokensPage() {

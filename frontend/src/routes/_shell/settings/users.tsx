@@ -6,7 +6,10 @@ import { useDenied } from '@/components/permission';
 import { UsersPanel } from '@/features/account/UsersPanel';
 import { createFileRoute } from '@tanstack/react-router';
 
-export const Route = createFileRoute('/_shell/settings/users')({ component: UsersPage });
+export const Route = createFileRoute('/_shell/settings/users')({
+  staticData: { settings: { label: 'Users', order: 30, admin: true } },
+  component: UsersPage,
+});
 
 /** The users of the installation, for admins. */
 function UsersPage() {

@@ -73,8 +73,8 @@ function Content({ sweep }: { sweep: SweepDetail }) {
           {compared.length > 0 && (
             <ButtonLink
               variant="default"
-              to="/compare"
-              search={{ runs: compared.join(','), group: 'seed' }}
+              to="/"
+              search={{ list: 'beside', runs: compared.join(','), group: 'seed' }}
               title={`Curves and statistics of the best ${plural(best.length, 'configuration')}`}
             >
               Compare the best

@@ -18,6 +18,7 @@ import {
 import { useShortAddress } from '@/features/views/PageHead';
 import { ViewHead } from '@/features/views/ViewHead';
 import { defined } from '@/lib/search';
+import { withLayout } from '@/routes/-layout';
 import { useProvideSavedList } from '@/lib/savedList';
 import { viewSearch } from '@/components/run/search';
 
@@ -66,7 +67,7 @@ function Saved({ view }: { view: View }) {
   const saved = useMemo(() => toState(view.document), [view.document]);
   const { changed, selected } = address;
   const state = useMemo(
-    () => (changed ? stateOf(saved.page, address) : withSelection(saved, selected)),
+    () => (changed ? stateOf(address) : withSelection(saved, selected)),
     [changed, selected, saved, address],
   );
   useShortAddress(changed && isTooLong(state) ? state : undefined, project, view.id);
@@ -82,6 +83,7 @@ function Saved({ view }: { view: View }) {
       state={state}
       project={project}
       view={view}
+      onLayout={(layout) => show(withLayout(state, layout, project), false)}
       onDocument={(document) => show(document ? toState(document) : saved, false)}
     />
   );
@@ -136,8 +138,7 @@ function Stored({ view }: { view: View }) {
       });
     } else if (!isTooLong(next)) {
       unsaved.current = undefined;
-      const link = plainLink(next, project);
-      void (link.to === '/' ? navigate({ ...link, replace }) : navigate({ ...link, replace }));
+      void navigate({ ...plainLink(next, project), replace });
     } else {
       setState(next);
       if (JSON.stringify(toDocument(next)) !== JSON.stringify(toDocument(state))) unsaved.current = next;
@@ -148,6 +149,7 @@ function Stored({ view }: { view: View }) {
       state={state}
       project={project}
       view={base}
+      onLayout={(layout) => show(withLayout(state, layout, project), false)}
       onDocument={(document: ViewDocument | undefined) => {
         if (document) show(toState(document), false);
         else if (base) show(toState(base.document), false);

@@ -3,7 +3,7 @@ import { cleanup, fireEvent, screen, waitFor } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { runsByIdQuery } from '@/api/runs';
 import { openPage } from '@/routes/-openPage';
-import { Route } from './compare';
+import { Route } from './_shell/index';
 
 vi.hoisted(() => {
   // The service has not answered yet.
@@ -45,11 +45,11 @@ async function open(search: string, runs: readonly object[] = []) {
     const page = { items: runs.map((run, at) => ({ ...RUN, ...run, id: ids[at] })), total: runs.length };
     client.setQueryData(runsByIdQuery(ids).queryKey, { pages: [page as never], pageParams: [null] });
   }
-  const { history } = await openPage(Route, '/compare', `/compare${search}`, client);
+  const { history } = await openPage(Route, '/', `/${search}&list=beside`, client);
   return history;
 }
 
-it('ComparePage adds a metric to the history, but not its moves', async () => {
+it('Compare adds a metric to the history, but not its moves', async () => {
   const history = await open(`?runs=${id(1)}&metrics=loss%2Fvalue%2Closs%2Fpolicy`);
   const metrics = () => new URLSearchParams(history.location.search).get('metrics');
   fireEvent.click(await screen.findByRole('button', { name: 'Move' }));
@@ -60,19 +60,18 @@ it('ComparePage adds a metric to the history, but not its moves', async () => {
   expect(history.length).toBe(2);
 });
 
-it('ComparePage leads from the parameters of requests to its own', async () => {
+it('Compare leads from the parameters of requests to its own', async () => {
   const history = await open(`?run=${id(1)}&run=${id(2)}`);
   expect((await screen.findByLabelText('Drawn')).textContent).toBe(`${id(1)},${id(2)}`);
-  await waitFor(() =>
-    expect(history.location.search).toBe(`?runs=${encodeURIComponent(`${id(1)},${id(2)}`)}`),
-  );
+  const search = new URLSearchParams({ list: 'beside', runs: `${id(1)},${id(2)}` });
+  await waitFor(() => expect(history.location.search).toBe(`?${search}`));
 });
 
 it.each([
   [100, false],
   [101, true],
   [150, true],
-])('ComparePage of %i runs compares 100 at most and says what to do', async (n, isCut) => {
+])('Compare of %i runs compares 100 at most and says what to do', async (n, isCut) => {
   const all = Array.from({ length: n }, (_, at) => id(at));
   const history = await open(`?runs=${[...all, id(0)].join(',')}`);
   expect((await screen.findByLabelText('Drawn')).textContent).toBe(all.slice(0, 100).join(','));
@@ -84,7 +83,7 @@ it.each([
   expect(new URLSearchParams(history.location.search).get('runs')).toBe(all.slice(0, 100).join(','));
 });
 
-it('ComparePage sums the training time of the runs that have not ended', async () => {
+it('Compare sums the training time of the runs that have not ended', async () => {
   const runs = [
     { state: 'running', wall_time_s: 30 },
     { state: 'running', wall_time_s: 9 },

@@ -71,6 +71,7 @@ _FIRST = (
     "evaluations",
     "external",
     "videos",
+    "media",
     "hosts",
     "catalogue",
     "live",

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.analysis.media import service as media
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.early import mark_early
 from backend.coordination import claims
@@ -189,6 +190,8 @@ class Recorder:
             runs.publish(session, run, ["log"])
         for event in batch.events:
             self._write_event(session, run, attempt, event, missing, lines)
+        if histograms := [event for event in batch.events if isinstance(event, events.HistogramEvent)]:
+            media.add_histograms(session, run, self._attempt, histograms)
         mark_early(session, run)
         runs.add_log_lines(session, run.id, self._attempt, bounds.lines(lines))
         return True
@@ -312,6 +315,8 @@ def _parts(batch: Sequence[events.AnyEvent]) -> set[str]:
         match event:
             case events.PointsEvent():
                 parts.add("series/" + event.metric.split("/")[0])
+            case events.HistogramEvent():
+                parts.add(media.PART)
             case events.ReportEvent():
                 parts.add("progress")
             case events.EpisodeEvent():

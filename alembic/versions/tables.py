@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "9440bb627392"
+revision = "7578df5b225a"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.analysis.media import service as media
 from backend.analysis.metrics import repository as metrics
 from backend.coordination import repository
 from backend.db import Attempt, Checkpoint, Run
@@ -187,6 +188,7 @@ def resume_from(
     last_kept = run.agent_steps if checkpoint or reached else -1
     revision = runs.touch(session, run)
     metrics.cut(session, run_id, last_kept, revision)
+    media.cut(session, run_id, last_kept)
     repository.supersede(session, run_id, last_kept)
     return run.spec
 

@@ -20,6 +20,7 @@ from backend.db.idempotency import IdempotencyKey
 from backend.db.job import Job
 from backend.db.live_settings import LiveSettings
 from backend.db.log_line import LogLine, Transition
+from backend.db.media import Media
 from backend.db.play import PlaySession, Recording, RecordingPart
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run, ScriptProcess
 from backend.db.saliency import StoredSaliency
@@ -65,6 +66,7 @@ __all__ = [
     "LoginLimit",
     "LoginLink",
     "LoginSession",
+    "Media",
     "PlaySession",
     "Recording",
     "RecordingPart",

@@ -43,9 +43,10 @@ class ChangeEvent(Schema):
     changed: list[str]
     """The parts that have changed, of it or of what it belongs to; empty: anything may have. Of a run, such
     as `series/<section>` (points of metrics whose names begin with `<section>/`), `metrics` (new metrics),
-    `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `thumbnails`, `step_notes`, `log`,
-    and `progress`, its own counters. Of a job: `state`, `result` once it has ended, and what it does, such as
-    `video` or `evaluation`, a part of its run. Of a host: `heartbeat`."""
+    `episodes`, `evaluations`, `checkpoints`, `videos` (sent by a script), `media` (histograms, images and
+    tables), `thumbnails`, `step_notes`, `log`, and `progress`, its own counters. Of a job: `state`, `result`
+    once it has ended, and what it does, such as `video` or `evaluation`, a part of its run. Of a host:
+    `heartbeat`."""
 
 
 def record_change(

@@ -134,6 +134,8 @@ class Run(Base):
     best_return: Mapped[float | None]
     points_at: Mapped[datetime | None]
     """When points were last recorded."""
+    media_not_kept: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """Histograms, images and tables beyond the maximum of a run, which are not kept."""
     early_agent_steps: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     """Agent steps up to which the training score is *early*: most steps were those of episodes that had not
     ended, so that it is the score of short episodes."""

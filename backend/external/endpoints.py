@@ -16,6 +16,7 @@ from backend.external.schemas import (
     EpisodesBatch,
     Heartbeat,
     HeartbeatOut,
+    HistogramsBatch,
     LogBatch,
     PointsBatch,
     ProvenanceBatch,
@@ -193,6 +194,18 @@ def add_episodes(
     return service.add_points(session, run_id, principal, columns.of_episodes(body))
 
 
+@router.post("/{run_id}/histograms")
+def add_histograms(
+    run_id: RunId, principal: ExternalWriter, session: IngestSession, body: HistogramsBatch
+) -> Stored:
+    """Store histograms of an external run, once.
+
+    Those beyond the 10,000 histograms, images and tables, or the 1 GiB, that are kept of a run are dropped
+    and counted.
+    """
+    return service.add_histograms(session, run_id, principal, body)
+
+
 @router.post("/{run_id}/log")
 def add_log_lines(run_id: RunId, principal: ExternalWriter, session: IngestSession, body: LogBatch) -> Stored:
     """Store lines of an external run's log, once."""
@@ -247,8 +260,8 @@ def send_upload(
     """Append a part of a file, of at most 2 MiB, to an upload of an external run.
 
     Another offset than the number of stored bytes is refused with status 409 and the expected number. When
-    all is sent, `POST /runs/{id}/checkpoints` or `/videos` takes the file. An unfinished upload is deleted a
-    day after its first part. While a run has too many of them, the answer is 503.
+    all is sent, `POST /runs/{id}/checkpoints`, `/videos` or `/media` takes the file. An unfinished upload is
+    deleted a day after its first part. While a run has too many of them, the answer is 503.
     """
     quotas = state.limits.quotas
     quotas.charge(principal, state.settings, n_bytes=len(part))
@@ -284,3 +297,19 @@ def add_video(
     If it cannot be read as a video, `GET /runs/{id}/videos` and the run's log give the reason.
     """
     return files.add_video(session, state, run_id, principal, video)
+
+
+@router.post("/{run_id}/media")
+def add_media(
+    run_id: RunId,
+    principal: ExternalWriter,
+    state: AppStateDep,
+    content: files.CompleteMedia,
+    session: IngestSession,
+) -> Stored:
+    """Store an image or a table of an external run, once.
+
+    One beyond the 10,000 histograms, images and tables, or the 1 GiB, that are kept of a run is dropped and
+    counted.
+    """
+    return files.add_media(session, state, run_id, principal, content)

@@ -1,17 +1,20 @@
-"""Complete files of external runs: their checkpoints and videos."""
+"""Complete files of external runs: their checkpoints, videos, images and tables."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Depends
 from sqlalchemy.orm import Session
 
+from backend.analysis.media import service as media
 from backend.db import Run
 from backend.db.base import new_id
 from backend.db.engine import reading, writing
 from backend.external import repository, service
-from backend.external.schemas import CheckpointUpload, CompletedUpload, Stored, VideoUpload
+from backend.external.contents import Shape, shape_of
+from backend.external.schemas import CheckpointUpload, CompletedUpload, MediaUpload, Stored, VideoUpload
 from backend.external.uploads import Uploads
 from backend.fleet.storage import service as storage
 from backend.http.access import ExternalWriter
@@ -47,6 +50,8 @@ class StoredFile(Generic[B]):
     kind: ArtifactKind
     file: str
     """Its name in the store, which no other request uses."""
+    shape: Shape | None = None
+    """Of an image or a table; None if it is stored already, or the run has no room for it."""
 
 
 def uploads_of(state: AppState) -> Uploads:
@@ -89,8 +94,12 @@ def _put(
         _check_limits(session, state, run_id, stored)
         if kind == "videos":
             videos.require_turn(session, principal.credential.payer_id)
+        if kind == "media" and not media.has_room(session, run_id, body.size_bytes):
+            return stored
     try:
         with uploads_of(state).complete(run_id, body.upload, body.size_bytes, body.sha256) as path:
+            if isinstance(body, MediaUpload):
+                stored = replace(stored, shape=_shape(state, run_id, body, path))
             with writing(state.db_engine) as session:
                 storage.expect_file(session, run_id, kind, file)
             state.artifacts.put(path, run_id, kind, file)
@@ -113,10 +122,31 @@ def _video(
     return _put(state, run_id, principal, body, "videos", f"{new_id()}.sent")
 
 
+def _media(
+    run_id: RunId, principal: ExternalWriter, state: AppStateDep, turn: HashTurn, body: MediaUpload
+) -> StoredFile[MediaUpload]:
+    return _put(state, run_id, principal, body, "media", f"{new_id()}.{body.kind}")
+
+
+def _shape(state: AppState, run_id: str, body: MediaUpload, path: Path) -> Shape:
+    """What the file of an upload is.
+
+    Raises:
+        Invalid: it is nothing that is kept; the upload is deleted.
+    """
+    try:
+        return shape_of(body.kind, path.read_bytes())
+    except Invalid:
+        uploads_of(state).remove(run_id, body.upload)
+        raise
+
+
 CompleteCheckpoint = Annotated[StoredFile[CheckpointUpload], Depends(_checkpoint)]
 """The checkpoint of the request's body."""
 CompleteVideo = Annotated[StoredFile[VideoUpload], Depends(_video)]
 """The video of the request's body."""
+CompleteMedia = Annotated[StoredFile[MediaUpload], Depends(_media)]
+"""The image or table of the request's body."""
 
 
 def add_checkpoint(
@@ -181,6 +211,51 @@ def add_video(
     return _add(session, state, run_id, principal, stored, add_row)
 
 
+def add_media(
+    session: Session, state: AppState, run_id: str, principal: Principal, stored: StoredFile[MediaUpload]
+) -> Stored:
+    """Add the row of an image or a table, unless it is stored already or the run has no room for it.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+        Unavailable: the file took too long to store.
+    """
+    body, shape = stored.body, stored.shape
+
+    def add(run: Run) -> int:
+        runs.touch(session, run, [media.PART])
+        if shape is None:
+            media.count_not_kept(session, run, 1)
+            return 1
+        content = media.Content(
+            kind=body.kind,
+            file=stored.file,
+            sha256=body.sha256,
+            media_type=shape.media_type,
+            size_bytes=body.size_bytes,
+            width=shape.width,
+            height=shape.height,
+            caption=body.caption,
+        )
+        n_dropped = media.add_file(
+            session,
+            run,
+            content,
+            metric=body.metric,
+            agent_steps=body.agent_steps,
+            wall_time_s=body.wall_time_s,
+        )
+        if not n_dropped and not storage.keep_file(session, run_id, stored.kind, stored.file):
+            raise Unavailable(f"the upload {body.upload} took too long to store: try again", retry_after_s=1)
+        return n_dropped
+
+    answer = service.add_media(session, run_id, principal, body, add, 1, body.metric)
+    uploads_of(state).remove(run_id, body.upload)
+    return answer
+
+
 def _add(
     session: Session,
     state: AppState,
@@ -210,6 +285,8 @@ def _check_limits(session: Session, state: AppState, run_id: str, stored: Stored
     Raises:
         Invalid: the file is too large, or the run has too many files of its kind.
     """
+    if stored.kind == "media":
+        return  # what has no room is counted
     n_files, n_bytes = _SIZE_OF_ALL[stored.kind](session, run_id)
     if stored.kind == "videos" and stored.body.size_bytes > MAX_VIDEO_BYTES:
         field, message = "size_bytes", f"must be at most {MAX_VIDEO_BYTES:,} for a video"

@@ -3,16 +3,27 @@
 import math
 import re
 from datetime import datetime
-from typing import Annotated, Literal
+from itertools import pairwise
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from backend.db.alert import MAX_TITLE
+from backend.db.media import MAX_CAPTION
 from backend.runs.runs.script_provenance import MAX_OUTPUT_CHARACTERS, ScriptProvenance
 from backend.specs.events import MAX_TEXT
 from backend.specs.fields import NAME, SHA256, SUFFIX, ULID, Schema, Strict, Text, whole
 from backend.specs.run_fields import ExternalSeed
 from backend.specs.states import RunState
+from backend.statistics.histograms import MAX_BINS
 from callboard.known_tags import RunUnit
 
 MAX_UPLOAD_BYTES = 2**30
@@ -21,6 +32,10 @@ MAX_ROWS = 10_000
 MAX_SERIES_OF_REQUEST = 250
 MAX_METRIC = 200
 MAX_LINES = 1_000
+MAX_HISTOGRAMS = 100
+"""Histograms of a request."""
+MAX_MEDIA_BYTES = 2 * 2**20
+"""Maximum size of an image or a table."""
 MAX_STEPS = 10**15
 MAX_WALL_TIME_S = 10**10
 MAX_SEQUENCE = 2**62
@@ -157,6 +172,41 @@ class SentLine(Strict):
     )
 
 
+class SentHistogram(Strict):
+    """How many values of a metric lie between each two edges."""
+
+    metric: MetricName = Field(description="Name of the metric, such as `policy/actions`.")
+    agent_steps: Steps = Field(description="Agent steps of the run that it belongs to.")
+    wall_time_s: WallTime = Field(description="Training time of the run then.")
+    edges: list[Annotated[float, Field(strict=False, allow_inf_nan=False)]] = Field(
+        min_length=2,
+        max_length=MAX_BINS + 1,
+        description="Edges of the bins, increasing: one more than `counts`. Bins of one whole number each, "
+        "such as actions, have the edges -0.5, 0.5, 1.5, … and are drawn as shares.",
+    )
+    counts: list[Annotated[float, Field(strict=False, ge=0, le=1e18, allow_inf_nan=False)]] = Field(
+        min_length=1, max_length=MAX_BINS, description="Values in each bin; at least one is above 0."
+    )
+
+    @model_validator(mode="after")
+    def _is_histogram(self) -> Self:
+        if len(self.edges) != len(self.counts) + 1:
+            raise ValueError(f"edges: must be {len(self.counts) + 1}, one more than counts")
+        if any(low >= high for low, high in pairwise(self.edges)):
+            raise ValueError("edges: must increase")
+        if not any(self.counts):
+            raise ValueError("counts: at least one must be above 0")
+        return self
+
+
+class HistogramsBatch(NumberedBatch):
+    """The body of `POST /runs/{id}/histograms`."""
+
+    histograms: list[SentHistogram] = Field(
+        max_length=MAX_HISTOGRAMS, description="Histograms, in the order in which they were logged."
+    )
+
+
 class LogBatch(NumberedBatch):
     """The body of `POST /runs/{id}/log`."""
 
@@ -237,6 +287,21 @@ class VideoUpload(CompletedUpload):
     )
 
 
+class MediaUpload(CompletedUpload):
+    """The body of `POST /runs/{id}/media`."""
+
+    kind: Literal["image", "table"] = Field(
+        description="`image`: a PNG, JPEG or WebP file of at most 4,096 pixels per side. `table`: JSON with "
+        "`columns`, at most 50 names, and `rows`, at most 1,000 lists of as many cells: texts of at most "
+        "1,000 characters, numbers, booleans or null."
+    )
+    metric: MetricName = Field(description="Name that it is shown under, such as `observation`.")
+    caption: Annotated[Text, StringConstraints(max_length=MAX_CAPTION)] | None = Field(
+        default=None, description="A line below it."
+    )
+    size_bytes: int = Field(ge=1, le=MAX_MEDIA_BYTES, description="Size of the file.")
+
+
 class UploadOut(Schema):
     """How far an upload is."""
 
@@ -244,7 +309,7 @@ class UploadOut(Schema):
     """Bytes of the file that are stored: the offset of the next part."""
 
 
-DropReason = Literal["agent_steps_decrease", "too_many_metrics"]
+DropReason = Literal["agent_steps_decrease", "too_many_metrics", "too_many_media"]
 
 
 class DroppedRows(Schema):
@@ -252,7 +317,8 @@ class DroppedRows(Schema):
 
     reason: DropReason
     """`agent_steps_decrease`: their metric has reached more agent steps. `too_many_metrics`: their metric is
-    new, and the run has as many as it may have."""
+    new, and the run has as many as it may have. `too_many_media`: the run has as many histograms, images and
+    tables as are kept of one."""
     rows: int
     """Number of rows."""
     metric: str
@@ -269,7 +335,7 @@ class Stored(Schema):
     stored: int
     """Rows of this batch that are stored now; 0 if it was stored before."""
     dropped: int
-    """Rows of this batch that are not stored: their agent steps decrease, or the run has too many metrics."""
+    """Rows of this batch that are not stored: see `dropped_rows`."""
     dropped_rows: list[DroppedRows]
     """The dropped rows of this batch, by reason."""
     dropped_in_all: int

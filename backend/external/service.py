@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.analysis.media import service as media
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.early import mark_early
 from backend.db import ExternalSource, Run, ScriptProcess
@@ -21,8 +22,10 @@ from backend.external.columns import PointColumns, with_frames
 from backend.external.progress import advance, has_points, interpret, reached, score, with_episodes
 from backend.external.schemas import (
     ConfigBatch,
+    DroppedRows,
     Heartbeat,
     HeartbeatOut,
+    HistogramsBatch,
     LogBatch,
     NumberedBatch,
     ProvenanceBatch,
@@ -36,6 +39,7 @@ from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.runs.runs.external import HEARTBEAT_S, describe, require_storable
 from backend.runs.runs.script_provenance import MAX_OUTPUT_CHARACTERS
+from backend.specs.events import HistogramEvent
 from backend.specs.problems import FieldProblem, quoted
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
@@ -89,7 +93,9 @@ def _rewind(session: Session, run: Run, agent_steps: int) -> None:
     """Set aside what a locked run has after these agent steps, as an attempt from a checkpoint does."""
     # From the beginning, even a point at step 0 is logged again.
     after = agent_steps or -1
-    repository.supersede_checkpoints(session, run.id, after)  # they may be ahead of the points
+    # Both may be ahead of the points.
+    repository.supersede_checkpoints(session, run.id, after)
+    media.cut(session, run.id, after)
     if run.agent_steps <= after or not (run.agent_steps or has_points(session, run)):
         return
     before = run.agent_steps
@@ -148,6 +154,64 @@ def add_points(session: Session, run_id: str, principal: Principal, batch: Point
         dropped_rows=dropped,
         dropped_in_all=source.dropped,
     )
+
+
+def add_histograms(session: Session, run_id: str, principal: Principal, batch: HistogramsBatch) -> Stored:
+    """Store a batch of histograms, unless it is stored already.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+    """
+    events = [HistogramEvent(**sent.model_dump()) for sent in batch.histograms]
+    first = batch.histograms[0].metric if batch.histograms else ""
+
+    def add(run: Run) -> int:
+        runs.touch(session, run, [media.PART])
+        return media.add_histograms(session, run, run.attempt, events)
+
+    return add_media(session, run_id, principal, batch, add, len(events), first)
+
+
+def add_media(
+    session: Session,
+    run_id: str,
+    principal: Principal,
+    batch: NumberedBatch,
+    add: Callable[[Run], int],
+    n_items: int,
+    metric: str,
+) -> Stored:
+    """Add the histograms, images or tables of a batch to the locked run, unless it is stored already.
+
+    Args:
+        session: a writing session.
+        run_id: the run.
+        principal: who sends it.
+        batch: what is sent.
+        add: adds them to the locked run, and returns how many it has no room for.
+        n_items: how many there are.
+        metric: that of the first.
+
+    Raises:
+        NotFound: there is no such run.
+        Forbidden: the token may only write the runs that it has created.
+        Conflict: it is not an external run, or a batch is missing before this one.
+    """
+    run = _external(session, run_id, principal)
+    source = _next(session, run, batch)
+    if source is None:
+        return _answer_again(session, run, batch)
+    n_dropped = add(run)
+    _record_contact(session, run)
+    answer = _answer(batch, source, n_items - n_dropped)
+    if not n_dropped:
+        return answer
+    source.dropped += n_dropped
+    row = DroppedRows(reason="too_many_media", rows=n_dropped, metric=metric, agent_steps=run.agent_steps)
+    changes = {"dropped": n_dropped, "dropped_rows": [row], "dropped_in_all": source.dropped}
+    return answer.model_copy(update=changes)
 
 
 def add_lines(session: Session, run_id: str, principal: Principal, batch: LogBatch) -> Stored:

@@ -1,4 +1,5 @@
-"""The artifact store: checkpoints, replays and videos, in a folder or on any server that fsspec supports.
+"""The artifact store: checkpoints, replays, videos, images and tables, in a folder or on any server that
+fsspec supports.
 
 A key is `runs/<run id>/<kind>/<file>`, built from ids and file names, never from a path in a request. A file
 appears under its key only when it is complete, and never changes afterwards. In a folder on the same file
@@ -21,7 +22,7 @@ from uuid import uuid4
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-ArtifactKind = Literal["checkpoints", "replays", "videos"]
+ArtifactKind = Literal["checkpoints", "replays", "videos", "media"]
 
 MAX_CHECKED = 10_000
 """Files whose checksums are remembered as correct."""

@@ -85,6 +85,19 @@ class PointsEvent(Event):
     value: list[float]
 
 
+class HistogramEvent(Event):
+    """How the values of a metric are distributed since its last histogram."""
+
+    type: Literal["histogram"] = "histogram"
+    metric: Annotated[str, Field(max_length=200)]
+    """Such as `policy/actions`."""
+    agent_steps: int
+    wall_time_s: float
+    edges: Annotated[list[float], Field(min_length=2, max_length=65)]
+    """Edges of the bins, increasing: one more than counts. Of whole numbers, such as actions: halves."""
+    counts: Annotated[list[float], Field(min_length=1, max_length=64)]
+
+
 class ReportEvent(Event):
     """Progress of the run. `train --json` prints each, and each evaluation, on a line."""
 
@@ -199,6 +212,7 @@ AnyEvent = Annotated[
     | StartingEvent
     | StartedEvent
     | PointsEvent
+    | HistogramEvent
     | ReportEvent
     | EpisodeEvent
     | EvaluationEvent

@@ -19,6 +19,7 @@ from callboard.errors import CallboardError, NotConfigured, Rejected, Unreachabl
 from callboard.experiments import Study, Sweep
 from callboard.external import ExternalRun
 from callboard.following import Change, NewPoints, RecordedEpisode, StateChange
+from callboard.media import Histogram, Image, Table
 from callboard.runs import Run, Runs
 from callboard.series import Series
 from callboard.starting import init
@@ -36,6 +37,8 @@ __all__ = [
     "Estimate",
     "ExternalRun",
     "Group",
+    "Histogram",
+    "Image",
     "NewPoints",
     "NotConfigured",
     "RecordReturns",
@@ -50,6 +53,7 @@ __all__ = [
     "SummaryWriter",
     "Sweep",
     "Synced",
+    "Table",
     "Unreachable",
     "Verdict",
     "connect",

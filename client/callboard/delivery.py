@@ -25,14 +25,16 @@ from callboard.uploading import CopyUnreadable, FileUpload, call_with_access
 _PATHS = {
     "points": "points",
     "episodes": "episodes",
+    "histograms": "histograms",
     "log": "log",
     "config": "config",
     "state": "heartbeat",
     "provenance": "provenance",
     "checkpoint": "checkpoints",
     "video": "videos",
+    "media": "media",
 }
-_ROWS_FIELD = {"points": "series", "episodes": "episodes", "log": "lines"}
+_ROWS_FIELD = {"points": "series", "episodes": "episodes", "histograms": "histograms", "log": "lines"}
 """The field of the body that holds the rows, by kind of request."""
 _ENDS_RUN = frozenset({(404, "run_not_found"), (409, "run_not_external"), (409, "too_many_sources")})
 """Status and code of the problems after which nothing of a spool can be sent."""
@@ -49,6 +51,7 @@ REFUSES_START = (
 _DROPPED = {
     "agent_steps_decrease": "agent steps that decrease",
     "too_many_metrics": "a run cannot have more metrics",
+    "too_many_media": "a run has 10,000 histograms, images and tables, or 1 GiB of them, at most",
 }
 _DROPPED_BEFORE = "dropped by the server, whose answer was lost"
 
@@ -209,7 +212,8 @@ class Delivery:
             self._on_dropped(_DROPPED_BEFORE, n_before, counted(n_before, "value"))
 
     def _format_drop(self, part: dict[str, Any]) -> str:
-        text = f"{counted(int(part['rows']), 'value')}, the first of {part['metric']}"
+        what = "item" if part["reason"] == "too_many_media" else "value"
+        text = f"{counted(int(part['rows']), what)}, the first of {part['metric']}"
         if part["reason"] != "agent_steps_decrease":
             return text
         reached, run = int(part["agent_steps"]), self._spool.manifest.run

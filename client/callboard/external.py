@@ -27,8 +27,9 @@ from callboard.config import RunConfig
 from callboard.files import SentFile, checkpoint_of, video_of
 from callboard.handlers import pass_on
 from callboard.limits import LEVELS, MAX_ALERT_TEXT, MAX_ALERT_TITLE, MAX_MESSAGE_CHARACTERS, MAX_STEPS
+from callboard.media import Histogram, Image, Media, Table
 from callboard.recording import Recorder
-from callboard.rows import Description, Episode, Line, Points, clean, dumps
+from callboard.rows import Bins, Description, Episode, Line, Points, clean, dumps
 from callboard.spool import MAX_REQUEST_BYTES, Spool
 from callboard.syncing import sync
 from callboard.tally import Tally
@@ -149,7 +150,7 @@ class ExternalRun:
 
     def log(
         self,
-        values: Mapping[str, SupportsFloat],
+        values: Mapping[str, SupportsFloat | Histogram | Image | Table],
         *,
         agent_steps: SupportsIndex | SupportsFloat | None = None,
         frames: SupportsIndex | SupportsFloat | None = None,
@@ -161,7 +162,8 @@ class ExternalRun:
 
         Args:
             values: metric -> value. A metric may have any name of up to 200 characters; `/` makes sections,
-                such as `loss/policy`. NaN, Infinity and -Infinity are kept apart.
+                such as `loss/policy`. NaN, Infinity and -Infinity are kept apart. A value may also be a
+                `callboard.Histogram`, `callboard.Image` or `callboard.Table`, shown at its step.
             agent_steps: agent steps (decisions) of the whole run so far, over all environments; the most that
                 were logged if they cannot be read. Values whose agent steps are less than those of the
                 metric's last value are dropped by the server.
@@ -204,6 +206,10 @@ class ExternalRun:
         n_frames = None if frames is None else self._arguments.frames(frames)
         metrics, logged = [], []
         for name, value in pairs:
+            if issubclass(type(value), Media):  # what an object says of itself may raise
+                self._add_media(self._arguments.metric(name), value, steps)
+                yield 1
+                continue
             number, kind = as_number(value)
             if number is None:
                 self._tally.drop(1, f"no number: {kind}", f"{shown(name)} is {shown(value)}")
@@ -221,6 +227,20 @@ class ExternalRun:
             if len(self._metrics) >= _MAX_KNOWN_CALLS:
                 self._metrics = {}
             self._metrics[tuple(name for name, _ in pairs)] = tuple(metrics)
+
+    def _add_media(self, metric: str, value: Any, steps: int) -> None:
+        if not isinstance(value, Histogram):
+            self._add_file("media", lambda: _named(value.sent(self._tally.change), metric), steps, value.kind)
+            return
+        try:
+            edges, counts = value.bins(self._tally.change)
+        except Exception as error:
+            pass_on(error)
+            self._tally.drop(1, "a histogram that cannot be kept", f"{metric}: {as_text(error)}")
+            return
+        self._agent_steps = max(self._agent_steps, steps)
+        wall_time_s = time.monotonic() - self._started_at
+        self._background.add(Bins(metric, steps, wall_time_s, edges, counts), 1)
 
     def _add_points(
         self, steps: int, frames: int | None, metrics: tuple[str, ...], logged: list[float]
@@ -493,7 +513,10 @@ class ExternalRun:
             self._spool.set_manifest(replace(self._spool.manifest, rewind_to=agent_steps))
             self._agent_steps = self._episode_steps = agent_steps
 
-    def _add_file(self, kind: str, read: Callable[[], SentFile], agent_steps: int) -> None:
+    def _add_file(
+        self, kind: str, read: Callable[[], SentFile], agent_steps: int, what: str | None = None
+    ) -> None:
+        what = what or kind
         if self._closed:
             self._tally.drop(1, _CLOSED)
             return
@@ -505,9 +528,9 @@ class ExternalRun:
         except Exception as error:
             pass_on(error)
             reason = as_text(error) or kind_of(error)
-            self._tally.drop(1, f"a {kind} that cannot be sent", reason)
+            self._tally.drop(1, f"{_article(what)} that cannot be sent", reason)
             with self._shield(0):
-                self._background.add_line("warning", f"A {kind} was not sent: {reason}")
+                self._background.add_line("warning", f"{_article(what).capitalize()} was not sent: {reason}")
             return
         self._agent_steps = max(self._agent_steps, agent_steps)
 
@@ -539,3 +562,12 @@ class ExternalRun:
         if state == "finished" and self._unfinished is not None:
             state, reason = "failed", self._unfinished
         self._end(state, reason, CLOSE_TIMEOUT_S)
+
+
+def _named(sent: SentFile, metric: str) -> SentFile:
+    """An image or a table under a name."""
+    return sent._replace(fields={**sent.fields, "metric": metric})
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -38,6 +38,21 @@ MAX_EPISODES = 5_000
 MAX_LINES = 1_000
 """Log lines of a request."""
 
+MAX_HISTOGRAMS = 100
+"""Histograms of a request."""
+MAX_BINS = 64
+"""Bins of a histogram."""
+MAX_MEDIA_BYTES = 2 * 2**20
+"""Size of an image or a table."""
+MAX_IMAGE_PIXELS = 4_096
+"""Pixels of a side of an image."""
+MAX_TABLE_ROWS = 1_000
+MAX_TABLE_COLUMNS = 50
+MAX_CELL = 1_000
+MAX_COLUMN = 200
+"""Characters of a column's name."""
+MAX_CAPTION = 500
+
 MAX_ARGUMENTS = 500
 MAX_ARGUMENT_CHARACTERS = 2_000
 MAX_PACKAGES = 2_000

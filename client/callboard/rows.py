@@ -14,6 +14,7 @@ from callboard.cleaning import as_number, as_text, shown
 from callboard.handlers import pass_on
 from callboard.limits import (
     MAX_EPISODES,
+    MAX_HISTOGRAMS,
     MAX_LINES,
     MAX_MESSAGE_CHARACTERS,
     MAX_POINTS,
@@ -47,6 +48,16 @@ class Episode(NamedTuple):
     """None if they are not known."""
 
 
+class Bins(NamedTuple):
+    """A histogram of one metric."""
+
+    metric: str
+    agent_steps: int
+    wall_time_s: float
+    edges: list[float]
+    counts: list[float]
+
+
 class Line(NamedTuple):
     """A line of the run's log."""
 
@@ -76,19 +87,19 @@ class File(NamedTuple):
     """A file whose copy is in the spool."""
 
     kind: str
-    """`checkpoint` or `video`."""
+    """`checkpoint`, `video` or `media`."""
     fields: dict[str, Any]
     """Fields of the request that follows its upload; `upload` names the copy."""
 
 
-Entry = Union[Points, Episode, Line, File, Description, Process]
+Entry = Union[Points, Episode, Bins, Line, File, Description, Process]
 Frame = tuple[str, int, bytes]
 """Kind, number of rows, and rows as a JSON array."""
 
 
 def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
-    """The frames of what was logged: of the script, descriptions, points, episodes, lines and files, each in
-    order."""
+    """The frames of what was logged: of the script, descriptions, points, episodes, histograms, lines and
+    files, each in order."""
     yield from (("provenance", 0, dumps([entry.fields])) for entry in entries if isinstance(entry, Process))
     yield from (("config", 1, dumps([entry.fields])) for entry in entries if isinstance(entry, Description))
     yield from _point_frames(entry for entry in entries if isinstance(entry, Points))
@@ -107,6 +118,14 @@ def frames_of(entries: Sequence[Entry]) -> Iterator[Frame]:
     for first in range(0, len(episodes), size):
         part = episodes[first : first + size]
         yield "episodes", len(part), dumps(part)
+    histograms = [
+        {**entry._asdict(), "wall_time_s": round(entry.wall_time_s, 3)}
+        for entry in entries
+        if isinstance(entry, Bins)
+    ]
+    for first in range(0, len(histograms), MAX_HISTOGRAMS):
+        rows = histograms[first : first + MAX_HISTOGRAMS]
+        yield "histograms", len(rows), dumps(rows)
     yield from _line_frames(entry for entry in entries if isinstance(entry, Line))
     yield from ((entry.kind, 1, dumps([entry.fields])) for entry in entries if isinstance(entry, File))
 

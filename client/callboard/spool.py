@@ -8,7 +8,7 @@ A spool is a folder `<source>` with these files:
   ...]]`; of points it has series, each of whose values is a row. A crash can only tear the last frame, and a
   reader stops before it. A segment that a failure of the disk or of the power has damaged is cut at its first
   bad frame, and all that was written from there on is set aside.
-- `<upload>.file`: a file that a frame of the kind `checkpoint` or `video` names, until it is sent.
+- `<upload>.file`: a file that a frame of the kind `checkpoint`, `video` or `media` names, until it is sent.
 - What is set aside (`set_aside`).
 - `request.json`: the sequence number of the request that is being sent, and the part of the segments that it
   contains. It is written before the request is sent. After a crash of the process exactly the same request
@@ -44,7 +44,7 @@ from callboard.frames import (
     segments_of,
     size_of,
 )
-from callboard.limits import MAX_EPISODES, MAX_LINES, MAX_POINTS
+from callboard.limits import MAX_EPISODES, MAX_HISTOGRAMS, MAX_LINES, MAX_POINTS
 from callboard.manifest import (
     Manifest,
     SpoolUnavailable,
@@ -69,15 +69,17 @@ MAX_REQUEST_BYTES = 990_000
 MAX_REQUEST_ROWS = {
     "points": MAX_POINTS,
     "episodes": MAX_EPISODES,
+    "histograms": MAX_HISTOGRAMS,
     "log": MAX_LINES,
     "config": 1,
     "state": 1,
     "provenance": 1,
     "checkpoint": 1,
     "video": 1,
+    "media": 1,
 }
 """Maximum number of rows of a request, by kind. A kind's frames are joined up to this number."""
-FILE_KINDS = frozenset({"checkpoint", "video"})
+FILE_KINDS = frozenset({"checkpoint", "video", "media"})
 """Kinds of frames that name a file."""
 
 _ULID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -207,8 +209,8 @@ class Spool:
         """Write a frame.
 
         Args:
-            kind: `points`, `episodes`, `log`, `config`, `state`, `provenance`, `checkpoint` or `video`.
-            n_rows: how many points, episodes or lines it has.
+            kind: one of `MAX_REQUEST_ROWS`.
+            n_rows: how many points, episodes, histograms or lines it has.
             rows: a JSON array.
 
         Raises:

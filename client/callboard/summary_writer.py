@@ -17,6 +17,7 @@ from callboard.folders import described_by_folder
 from callboard.foreign import Foreign
 from callboard.handlers import pass_on
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME
+from callboard.media import Histogram, Image
 from callboard.starting import init
 from callboard.tally import warn
 from callboard.writer_table import KINDS, TABLE
@@ -35,7 +36,7 @@ _NEW = "this is a new run: pass id=…, or run=callboard.init(id=…), to contin
 class SummaryWriter:
     """Logs to a run as `torch.utils.tensorboard.SummaryWriter` logs to a folder.
 
-    Scalars, text, hyperparameters and videos are kept. Histograms, images, audio, figures, graphs and the
+    Scalars, text, hyperparameters, histograms, images, figures and videos are kept. Audio, graphs and the
     like are accepted, counted in `n_not_kept`, and reported once each. `global_step` is read as agent steps.
     What each name and argument means is declared in `TABLE`.
 
@@ -215,6 +216,82 @@ class SummaryWriter:
             pass_on(error)
             warn("callboard: the video %s is not kept: %s", as_text(tag), as_text(error))
             self._foreign.not_kept("videos")
+
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
+        """Log how values are distributed, in at most 64 bins."""
+        chosen = None if isinstance(bins, str) and bins == "tensorflow" else "given"
+        self._foreign.arguments("add_histogram", {"bins": chosen, "max_bins": max_bins, "walltime": walltime})
+        self._log({tag: Histogram(values)}, "", global_step)
+
+    def add_histogram_raw(
+        self,
+        tag: str,
+        min: float,
+        max: float,
+        num: float,
+        sum: float,
+        sum_squares: float,
+        bucket_limits: Any,
+        bucket_counts: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Log values that are counted already; more than 64 buckets are joined."""
+        self._foreign.arguments("add_histogram_raw", {"walltime": walltime})
+        try:
+            histogram = Histogram.of_buckets(float(min), float(max), bucket_limits, bucket_counts)
+        except Exception as error:  # of any object
+            pass_on(error)
+            histogram = Histogram()  # which is counted as one without values
+        self._log({tag: histogram}, "", global_step)
+
+    def add_image(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:
+        """Show an image at its step. Floats are read as 0 to 1, as TensorBoard reads them."""
+        self._foreign.arguments("add_image", {"walltime": walltime})
+        self._log({tag: Image(img_tensor, layout=dataformats)}, "", global_step)
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Show images side by side at their step."""
+        self._foreign.arguments("add_images", {"walltime": walltime})
+        self._log({tag: Image(img_tensor, layout=dataformats)}, "", global_step)
+
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
+        """Show a Matplotlib figure, or a list of them, as images at their step."""
+        self._foreign.arguments("add_figure", {"walltime": walltime})
+        for drawn in figure if isinstance(figure, (list, tuple)) else [figure]:
+            self._log({tag: Image(drawn)}, "", global_step)
+            pyplot = sys.modules.get("matplotlib.pyplot")
+            if close and pyplot is not None:
+                pyplot.close(drawn)
 
     def __getattr__(self, name: str) -> Any:
         """A further method of TensorBoard's writers, which counts what is not kept, or says what it is.

@@ -75,7 +75,7 @@ def test_no_name_of_wandb_raises_during_a_run_and_what_does_nothing_is_said_once
         if use and not name[0].isupper() and name not in ("plot_table",):
             assert any(use in message for message in ever), f"{name} is swallowed"
     assert len(ever) == len(set(ever)), "each is said once a run"
-    media = {name: getattr(wandb, name)() for name in ("Image", "Table", "Plotly", "Html")}
+    media = {name: getattr(wandb, name)() for name in ("Audio", "Molecule", "Plotly", "Html")}
     wandb.log(media | {"loss": 1.0})
     assert len(said(caplog)) == len(media)
     wandb.finish()

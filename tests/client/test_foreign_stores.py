@@ -184,7 +184,7 @@ def test_offline_runs_of_wandb_keep_config_history_and_steps(tmp_path: Path, cou
     assert points(log, "charts/episodic_return") == returns
     assert points(log, "losses.value") == [(step * factor, 0.5) for step in range(300)]
     assert len(points(log, "nan")) == 1
-    assert log["not_kept"]["values of the type histogram"] == 1
+    assert "values of the type histogram" not in log["not_kept"]
     [path] = tmp_path.rglob("run-*.wandb")
     whole = path.read_bytes()
     for content, n_least in ((whole[:20_000], 10), (whole[:9_000] + b"!" + whole[9_001:], 1)):

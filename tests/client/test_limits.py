@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 import callboard
-from backend.db import alert
-from backend.external import files, schemas
+from backend.db import alert, media
+from backend.external import contents, files, schemas
 from backend.runs.runs import external_spec, script_provenance
 from backend.specs import events, run_fields
+from backend.statistics import histograms
 from callboard import limits
 from callboard.names import is_project, project_of
 from tests.client.support import NOBODY, Proxy, Target
@@ -53,6 +54,15 @@ def server() -> dict[str, Any]:
         "MAX_POINTS": schemas.MAX_ROWS,
         "MAX_EPISODES": schemas.MAX_ROWS // 2,
         "MAX_LINES": schemas.MAX_LINES,
+        "MAX_HISTOGRAMS": schemas.MAX_HISTOGRAMS,
+        "MAX_BINS": histograms.MAX_BINS,
+        "MAX_MEDIA_BYTES": schemas.MAX_MEDIA_BYTES,
+        "MAX_IMAGE_PIXELS": contents.MAX_IMAGE_PIXELS,
+        "MAX_TABLE_ROWS": contents.MAX_TABLE_ROWS,
+        "MAX_TABLE_COLUMNS": contents.MAX_TABLE_COLUMNS,
+        "MAX_CELL": contents.MAX_CELL,
+        "MAX_COLUMN": contents.MAX_COLUMN,
+        "MAX_CAPTION": media.MAX_CAPTION,
         "MAX_ARGUMENTS": script_provenance.MAX_ARGUMENTS,
         "MAX_ARGUMENT_CHARACTERS": script_provenance.MAX_ARGUMENT_CHARACTERS,
         "MAX_PACKAGES": script_provenance.MAX_PACKAGES,

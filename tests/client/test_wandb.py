@@ -54,7 +54,10 @@ def test_script_of_wandb_changes_its_import_only(
     for _ in range(2):  # the second one is a line of the log only
         wandb.alert(title="slow", text="very")
     wandb.alert(title="slow", text="still", level=wandb.AlertLevel.ERROR, wait_duration=timedelta(0))
-    assert run.n_not_kept == {"gradients": 1, "histograms": 3, "images": 3}
+    table = wandb.Table(columns=["a"])
+    table.add_data(1)
+    wandb.log({"table": table, "weights": np.arange(100.0), "global_step": 300})
+    assert run.n_not_kept == {"gradients": 1}
     wandb.finish()
     assert wandb.run is None
     [stored] = target.runs()
@@ -79,6 +82,13 @@ def test_script_of_wandb_changes_its_import_only(
     assert raised == [("first: slow", "still", "error", 300), ("first: slow", "very", "warning", 300)]
     videos = target.client.get(f"/api/v1/runs/{stored['id']}/videos").json()["items"]
     assert [video["agent_steps"] for video in videos] == [300]
+    media = target.client.get(f"/api/v1/runs/{stored['id']}/media").json()["items"]
+    assert [(item["kind"], item["metric"], item["agent_steps"]) for item in media] == [
+        ("histogram", "hist", [0, 100, 200]),
+        ("histogram", "weights", [300]),
+        ("image", "image", [0, 100, 200]),
+        ("table", "table", [300]),
+    ]
     files = target.client.get(f"/api/v1/runs/{stored['id']}/checkpoints").json()["items"]
     assert len(files) == 1
     wandb.log({"after": 1.0})

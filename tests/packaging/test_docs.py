@@ -25,6 +25,8 @@ from backend.experiments.studies.schemas import StudyRequest, StudySource
 from backend.external.schemas import (
     CheckpointUpload,
     EpisodesBatch,
+    HistogramsBatch,
+    MediaUpload,
     PointsBatch,
     ProvenanceBatch,
     VideoUpload,
@@ -149,6 +151,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "runs/$RUN/provenance": ProvenanceBatch,
     "runs/$RUN/checkpoints": CheckpointUpload,
     "runs/$RUN/videos": VideoUpload,
+    "runs/$RUN/histograms": HistogramsBatch,
+    "runs/$RUN/media": MediaUpload,
     "studies": StudyRequest,
     "studies/draft": StudySource,
     "sweeps": SweepSpec,

@@ -10,11 +10,11 @@ import pytest
 import redis
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from backend.coordination import claims
 from backend.coordination.context import Context
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Run
+from backend.db import Attempt, Checkpoint, Episode, Evaluation, LogLine, Media, Run
 from backend.db.changes import ChangeEvent
 from backend.db.engine import reading, writing
 from backend.platform.artifacts import ArtifactKind, ArtifactStore
@@ -23,6 +23,7 @@ from backend.runs.checkpoints import service as checkpoints
 from backend.runs.evaluations import service as evaluations
 from backend.specs import events
 from backend.specs.states import RunState
+from backend.statistics.histograms import Histogram
 from tests.support.rows import PROVENANCE, add_attempt, add_host, make_run
 from tests.support.waiting import PATIENCE_S, Patience
 from tests.workers.support import claim, expire_lease, points, run_row, stored_points
@@ -244,6 +245,7 @@ def test_every_kind_of_event_is_stored_as_rows(context: Context, engine: Engine,
     )  # fmt: skip
     logged: list[events.AnyEvent] = [
         points(40, 80),
+        events.HistogramEvent(metric="a", agent_steps=80, wall_time_s=1.0, edges=[0, 1, 2], counts=[3, 4]),
         REPORT,
         claimed.episode(60),
         claimed.checkpoint(80),
@@ -260,12 +262,15 @@ def test_every_kind_of_event_is_stored_as_rows(context: Context, engine: Engine,
         episode = session.scalars(select(Episode)).one()
         checkpoint = session.scalars(select(Checkpoint)).one()
         scored = session.scalars(select(Evaluation)).one()
+        histogram = session.scalars(select(Media).options(undefer(Media.bins))).one()
         line = session.scalars(select(LogLine).where(LogLine.level == "warning")).one()
         assert session.get_one(Attempt, (claimed.run_id, 1)).log_offset_bytes == claimed.path.stat().st_size
     assert (episode.attempt, episode.episode_return, episode.seed, episode.video) == (1, 3.0, 7, None)
     assert (checkpoint.agent_steps, checkpoint.file, checkpoint.removed) == (80, "a1-s80.pt", False)
     assert (checkpoint.score, checkpoint.best_return) == (12.5, 20.0)
     assert (scored.attempt, scored.n_episodes, scored.returns, scored.mean_return) == (1, 2, [1.0, 2.0], 1.5)
+    assert (histogram.kind, histogram.attempt, histogram.agent_steps) == ("histogram", 1, 80)
+    assert Histogram.of_bytes(histogram.bins or b"").counts.tolist() == [3, 4]
     assert (line.attempt, line.message) == (1, "careful")
     assert context.store.size_bytes(claimed.run_id, "checkpoints", checkpoint.file) == 7
     assert context.store.size_bytes(claimed.run_id, "replays", episode.replay) == 7

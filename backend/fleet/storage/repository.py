@@ -7,7 +7,7 @@ from sqlalchemy import delete as delete_from
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import Checkpoint, CleanUp, Episode, Job, RemovedFile, Run, StoredAgent, Video
+from backend.db import Checkpoint, CleanUp, Episode, Job, Media, RemovedFile, Run, StoredAgent, Video
 from backend.db.job import OF_EPISODES, THUMBNAIL, VIDEO_THUMBNAIL
 from backend.db.run import WITH_DELETED
 from backend.platform.artifacts import ArtifactKind, thumbnail_file
@@ -87,6 +87,12 @@ def has_video(session: Session, run_id: str, file: str) -> bool:
     rendered = select(Episode.id).where(Episode.id == target_id, has_file, Episode.removed.is_(False))
     exported = select(StoredAgent.id).where(StoredAgent.id == target_id)
     return any(session.scalar(rows.limit(1)) is not None for rows in (sent, rendering, rendered, exported))
+
+
+def has_media(session: Session, run_id: str, file: str) -> bool:
+    """Whether a run has an image or a table in this file."""
+    rows = select(Media.id).where(Media.run_id == run_id, Media.file == file)
+    return session.scalar(rows.limit(1)) is not None
 
 
 def delete(session: Session, removed: RemovedFile) -> None:

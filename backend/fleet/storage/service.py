@@ -100,6 +100,8 @@ def is_needed(session: Session, removed: RemovedFile) -> bool:
             return repository.has_replay(session, removed.run_id, removed.file)
         case "videos":
             return repository.has_video(session, removed.run_id, removed.file)
+        case "media":
+            return repository.has_media(session, removed.run_id, removed.file)
 
 
 def forget(session: Session, removed: Collection[RemovedFile]) -> None:

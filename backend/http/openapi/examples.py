@@ -102,6 +102,19 @@ EXAMPLES: dict[str, Any] = {
         "sequence": 2,
         "episodes": [{"agent_steps": 1_733, "wall_time_s": 1.4, "return": 20.0, "length": 1_733}],
     },
+    "HistogramsBatch": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 3,
+        "histograms": [
+            {
+                "metric": "policy/actions",
+                "agent_steps": 1_000,
+                "wall_time_s": 1.4,
+                "edges": [-0.5, 0.5, 1.5],
+                "counts": [412, 588],
+            }
+        ],
+    },
     "LogBatch": {
         "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
         "sequence": 3,
@@ -146,6 +159,17 @@ EXAMPLES: dict[str, Any] = {
         "agent_steps": 100_000,
         "wall_time_s": 812.5,
         "form": "file",
+    },
+    "MediaUpload": {
+        "source": "01JD3QZ6W9K0Y5T8H2V4B7N1XC",
+        "sequence": 6,
+        "upload": "01JD3R2M5N7P9Q1S3T5V7W9XYW",
+        "size_bytes": 2_107,
+        "sha256": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+        "agent_steps": 100_000,
+        "wall_time_s": 812.5,
+        "kind": "image",
+        "metric": "observation",
     },
     "RunChanges": {"name": "PAAC, learning rate halved", "tags": ["baseline"], "priority": 10},
     "ForkRequest": {"config": {"learning_rate": 0.0112}, "stop": _STOP},

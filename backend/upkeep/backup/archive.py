@@ -29,7 +29,7 @@ MAX_MANIFEST_BYTES = 64 * 2**20
 """Maximum size of the manifest, which is read as a whole."""
 
 _ARTIFACT = re.compile(
-    r"runs/(?P<run>[0-9A-Z]{26})/(?P<kind>checkpoints|replays|videos)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{0,199})"
+    r"runs/(?P<run>[0-9A-Z]{26})/(?P<kind>checkpoints|replays|videos|media)/(?P<file>[A-Za-z0-9_][A-Za-z0-9._-]{0,199})"
 )
 _BLOCK_BYTES = 2**20
 _MAX_HEADER_BYTES = 2**16

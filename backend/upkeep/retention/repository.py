@@ -20,6 +20,7 @@ from backend.db import (
     Evaluation,
     Job,
     LogLine,
+    Media,
     RemovedFile,
     RetentionSettings,
     Run,
@@ -258,6 +259,7 @@ _SIZES = {
         (Video, func.coalesce(Video.thumbnail_bytes, 0), Video.thumbnail_bytes.is_not(None)),
         (StoredAgent, func.coalesce(StoredAgent.n_bytes, 0), StoredAgent.n_bytes.is_not(None)),
     ),
+    "media": _sizes((Media, Media.size_bytes.expression, Media.file.is_not(None))),
     "event_logs": _sizes((Attempt, _LOG_BYTES, _LOG_BYTES > 0)),
 }
 """By kind, the run and the size of each file."""

@@ -90,7 +90,7 @@ class StorageKind(Schema):
     """The artifacts or event logs of all runs."""
 
     kind: str
-    """`checkpoints`, `replays`, `videos` or `event_logs`."""
+    """`checkpoints`, `replays`, `videos`, `media` (images and tables) or `event_logs`."""
     files: int
     """Number of files."""
     n_bytes: int
@@ -125,6 +125,8 @@ class RunStorage(Schema):
     """Bytes of its replays."""
     videos: int
     """Bytes of its videos."""
+    media: int
+    """Bytes of its images and tables."""
     event_logs: int
     """Bytes of its event logs on all hosts."""
     total: int

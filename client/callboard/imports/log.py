@@ -15,10 +15,13 @@ import numpy as np
 
 from callboard.config import described_by
 from callboard.folders import described_by_folder
-from callboard.limits import MAX_STEPS
+from callboard.limits import MAX_MEDIA_BYTES, MAX_STEPS
+from callboard.media import IMAGE_SIGNATURES, Histogram
 from callboard.rows import is_seed, seed_of
 
 MAX_PARAMS_BYTES = 2**22
+MAX_MEDIA = 10_000
+"""Histograms and images of a run."""
 _MAX_QUOTED = 80
 PLACEHOLDERS = frozenset({"", "none", "null", "nan", "n/a", "unknown", "unspecified"})
 """Texts, in lower case, that libraries write where a name is missing."""
@@ -106,6 +109,18 @@ class Column:
 
 
 @dataclass
+class Medium:
+    """A histogram or an image of one metric."""
+
+    kind: Literal["histogram", "image"]
+    metric: str
+    agent_steps: int
+    wall_time_s: float
+    content: tuple[list[float], list[float]] | bytes
+    """Edges and counts, or the file."""
+
+
+@dataclass
 class Log:
     """One training."""
 
@@ -130,6 +145,8 @@ class Log:
     series: dict[str, Column] = field(default_factory=dict)
     lines: list[tuple[float, str]] = field(default_factory=list)
     """Unix time and text of each line."""
+    media: dict[tuple[str, str, int], Medium] = field(default_factory=dict)
+    """By kind, metric and step in the log: what was logged last there."""
     not_kept: Counter[str] = field(default_factory=Counter)
     """What could not be imported -> how many of it."""
     said: list[str] = field(default_factory=list)
@@ -159,6 +176,34 @@ class Log:
         problem = column.add(agent_steps, wall_time_s, value, frames, is_ordered=is_ordered)
         if problem is not None:
             self.not_kept[problem] += 1
+
+    def add_histogram(self, metric: str, step: int, wall_time_s: float, histogram: Histogram) -> None:
+        """Add a histogram, or count it in `not_kept`."""
+        try:
+            self._add_medium(Medium("histogram", metric, step, wall_time_s, histogram.bins()))
+        except (ValueError, TypeError, OverflowError):
+            self.not_kept["histograms that are damaged or have no finite value"] += 1
+
+    def add_image(self, metric: str, step: int, wall_time_s: float, content: bytes) -> None:
+        """Add an image, or count it in `not_kept`."""
+        if len(content) > MAX_MEDIA_BYTES or not content.startswith(IMAGE_SIGNATURES):
+            self.not_kept["images that are no PNG, JPEG or WebP of at most 2 MiB"] += 1
+        else:
+            self._add_medium(Medium("image", metric, step, wall_time_s, content))
+
+    def _add_medium(self, medium: Medium) -> None:
+        if not 0 <= medium.agent_steps <= MAX_STEPS:
+            self.not_kept["histograms and images with a step below 0 or above 10**15"] += 1
+        elif len(self.media) >= MAX_MEDIA and self._key(medium) not in self.media:
+            self.not_kept[f"histograms and images after the first {MAX_MEDIA:,}"] += 1
+        else:
+            if not 0 <= medium.wall_time_s < math.inf:
+                medium.wall_time_s = 0.0
+            self.media[self._key(medium)] = medium
+
+    @staticmethod
+    def _key(medium: Medium) -> tuple[str, str, int]:
+        return medium.kind, medium.metric, medium.agent_steps
 
     def sort(self) -> None:
         """Order the points of every metric by their step."""

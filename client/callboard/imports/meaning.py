@@ -45,6 +45,8 @@ def interpret(log: Log, metrics: Sequence[str] = (), step_factor: float | None =
         for metric, column in log.series.items():
             if units[metric] == unit and not column.counts_agent_steps:
                 log.not_kept.update(_scale(column, step_factor))
+        for medium in log.media.values():
+            medium.agent_steps = min(round(medium.agent_steps * step_factor), MAX_STEPS)
         log.step_unit = "agent_steps"
 
 
@@ -98,6 +100,8 @@ def _count_by_metric(log: Log) -> None:
             continue
         converted = np.interp(np.array(column.agent_steps), at, steps)
         column.agent_steps = array("q", [int(step) for step in converted])
+    for medium in log.media.values():
+        medium.agent_steps = int(np.interp(medium.agent_steps, at, steps))
     log.step_unit = "agent_steps"
 
 

@@ -16,13 +16,14 @@ from callboard.cleaning import as_text
 from callboard.config import FlatConfig, flat_config
 from callboard.display import counted
 from callboard.errors import Rejected, Unreachable
-from callboard.imports.log import Log, problem_of
+from callboard.imports.log import Log, Medium, problem_of
 from callboard.imports.meaning import candidates, has_score, interpret
 from callboard.limits import MAX_ALGORITHM, MAX_ENVIRONMENT, MAX_NAME, MAX_NOTES
 from callboard.names import project_of
-from callboard.rows import Frame, Line, clean, dumps, frames_of, json_number, split
+from callboard.rows import Bins, Frame, Line, clean, dumps, frames_of, json_number, split
 from callboard.spool import MAX_REQUEST_BYTES, new_ulid
 from callboard.transport import Transport
+from callboard.uploading import PART_BYTES
 
 MAX_BATCH = 10_000
 MAX_METRICS = 5_000
@@ -119,7 +120,7 @@ def _send(log: Log, transport: Transport, options: Options, done: Imported, *, i
     if len(log.series) > MAX_METRICS:
         done.not_kept[f"metrics after the first {MAX_METRICS:,}"] = len(log.series) - MAX_METRICS
         log.series = dict(list(log.series.items())[:MAX_METRICS])
-    if not log.series and not log.lines:
+    if not log.series and not log.lines and not log.media:
         done.problem = "nothing in it can be imported"
         return
     created = None
@@ -246,6 +247,7 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: M
         content = b'{"source":"%s","sequence":%d,"series":%s}' % (source.encode(), sequence, rows)
         _request(transport, "POST", f"runs/{run}/points", content=content)
         done.n_points += n_rows
+    sequence = _send_media(log, transport, run, source, sequence, done)
     lines = [Line(at if 0 <= at < MAX_TIME else 0.0, "info", clean(text)) for at, text in log.lines]
     missing = []
     for line in lines:
@@ -258,6 +260,66 @@ def _send_rest(log: Log, transport: Transport, run: str, done: Imported, spec: M
         content = b'{"source":"%s","sequence":%d,"lines":%s}' % (source.encode(), sequence, rows)
         _request(transport, "POST", f"runs/{run}/log", content=content)
         done.n_lines += n_rows
+
+
+def _send_media(log: Log, transport: Transport, run: str, source: str, sequence: int, done: Imported) -> int:
+    """Send the histograms and images that the run lacks; return the number of the last request.
+
+    Raises:
+        Rejected: the server refuses them.
+    """
+    if not log.media:
+        return sequence
+    stored: set[tuple[str, str, int]] = set()
+    if done.resumed:
+        for series in _request(transport, "GET", f"runs/{run}/media")["items"]:
+            stored |= {(series["kind"], series["metric"], steps) for steps in series["agent_steps"]}
+    ordered = sorted(log.media.values(), key=lambda medium: medium.agent_steps)
+    missing = [item for item in ordered if (item.kind, item.metric, item.agent_steps) not in stored]
+    images = [item for item in missing if isinstance(item.content, bytes)]
+    bins = [
+        Bins(item.metric, item.agent_steps, item.wall_time_s, *item.content)
+        for item in missing
+        if not isinstance(item.content, bytes)
+    ]
+    n_dropped = 0
+    for _, _, rows in _small(frames_of(bins)):
+        sequence += 1
+        content = b'{"source":"%s","sequence":%d,"histograms":%s}' % (source.encode(), sequence, rows)
+        n_dropped += _request(transport, "POST", f"runs/{run}/histograms", content=content)["dropped"]
+    for image in images:
+        sequence += 1
+        n_dropped += _send_image(transport, run, source, sequence, image)
+    if n_dropped:
+        done.not_kept["histograms and images beyond those that are kept of a run"] += n_dropped
+    return sequence
+
+
+def _send_image(transport: Transport, run: str, source: str, sequence: int, image: Medium) -> int:
+    """Send an image; return 1 if the run has no room for it."""
+    content, upload = image.content, new_ulid()
+    assert isinstance(content, bytes)
+    for offset in range(0, len(content), PART_BYTES):
+        _request(
+            transport,
+            "PUT",
+            f"runs/{run}/uploads/{upload}",
+            content=content[offset : offset + PART_BYTES],
+            content_type="application/octet-stream",
+            params={"offset": offset},
+        )
+    body = {
+        "source": source,
+        "sequence": sequence,
+        "upload": upload,
+        "size_bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "kind": image.kind,
+        "metric": image.metric,
+        "agent_steps": image.agent_steps,
+        "wall_time_s": round(image.wall_time_s, 3),
+    }
+    return int(_request(transport, "POST", f"runs/{run}/media", body=body)["dropped"])
 
 
 def _report_state(transport: Transport, run: str, state: str, reason: str | None = None) -> None:

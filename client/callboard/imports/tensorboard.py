@@ -1,4 +1,4 @@
-"""Reads TensorBoard's event files: scalars, texts and hyperparameters."""
+"""Reads TensorBoard's event files: scalars, texts, hyperparameters, histograms and images."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from callboard.config import SETTINGS_TAGS, config_of_table
 from callboard.files import sha256_of
 from callboard.imports.log import Column, Log, UnreadableLog
+from callboard.media import Histogram
 from callboard.names import Names
 
 MAX_RECORD_BYTES = 2**28
@@ -44,6 +45,8 @@ _MAX_VERIFIED = 4_096
 _MAX_VERIFIED_BYTES = 2**22
 _MAX_AHEAD = 100
 """Records that are read ahead of a file, to see what it is."""
+_MAX_BUCKETS = 10_000
+"""Of a histogram."""
 _FEW = 16
 """Fewer records of one length are verified one after the other."""
 
@@ -257,6 +260,7 @@ class _Reader:
     def _purge(self, step: int) -> None:
         """Remove the points of this step and later ones, of all metrics, as TensorBoard does when a writer
         starts again with `purge_step`."""
+        self._log.media = {key: item for key, item in self._log.media.items() if key[2] < step}
         n_purged = 0
         for column in (*self._log.series.values(), *self._part.values()):
             column.sort()
@@ -279,6 +283,17 @@ class _Reader:
         elif kind == "tensor" and plugin == "text":
             for content in value.tensor.string_val:
                 self._text(event, tag.removesuffix(_TEXT_ENDING), content.decode("utf-8", "replace"))
+        elif kind == "histo":
+            buckets = value.histo
+            histogram = Histogram.of_buckets(buckets.min, buckets.max, buckets.bucket_limit, buckets.bucket)
+            self._histogram(event, tag, histogram)
+        elif kind == "tensor" and plugin == "histograms":
+            self._histogram(event, tag, self._tensor_histogram(value.tensor))
+        elif kind == "image":
+            self._image(event, tag, value.image.encoded_image_string)
+        elif kind == "tensor" and plugin == "images":
+            for content in value.tensor.string_val[2:]:  # after width and height
+                self._image(event, tag, content)
         elif kind == "tensor" and plugin in ("scalars", ""):
             array = self._array(value.tensor)
             if array is not None and array.size == 1 and array.dtype.kind in "fiub":
@@ -286,7 +301,28 @@ class _Reader:
             else:
                 self._log.not_kept["tensors"] += 1
         else:
-            self._log.not_kept[{"histo": "histograms", "image": "images"}.get(kind, plugin or str(kind))] += 1
+            self._log.not_kept[plugin or str(kind)] += 1
+
+    def _histogram(self, event: Any, tag: str, histogram: Histogram) -> None:
+        assert self._started_at is not None
+        metric = self._names.stored(self._metric or tag)
+        self._log.add_histogram(metric, event.step, event.wall_time - self._started_at, histogram)
+
+    def _tensor_histogram(self, tensor: Any) -> Histogram:
+        """Of rows with left edge, right edge and count, as TensorFlow 2 writes them."""
+        shape = [dimension.size for dimension in tensor.tensor_shape.dim]
+        if len(shape) != 2 or not 0 < shape[0] <= _MAX_BUCKETS or shape[1] != 3:
+            return Histogram()
+        try:
+            left, right, counts = np.asarray(self._messages.array(tensor), np.float64).T
+        except (TypeError, ValueError):
+            return Histogram()
+        return Histogram.of_buckets(float(left[0]), float(right[-1]), right, counts)
+
+    def _image(self, event: Any, tag: str, content: bytes) -> None:
+        assert self._started_at is not None
+        metric = self._names.stored(self._metric or tag)
+        self._log.add_image(metric, event.step, event.wall_time - self._started_at, content)
 
     def _array(self, tensor: Any) -> Any:
         # A tensor of a few bytes may have any shape: it would be filled up.

@@ -11,12 +11,16 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from callboard.axes import Axes
 from callboard.imports.log import Log, UnreadableLog
-from callboard.limits import MAX_GROUP, MAX_TAG, MAX_TAGS
+from callboard.limits import MAX_GROUP, MAX_MEDIA_BYTES, MAX_TAG, MAX_TAGS
+from callboard.media import Histogram
 from callboard.names import Names
 
 _FILE = struct.Struct("<4sHB")
@@ -76,6 +80,7 @@ class Reader:
         name = path.stem.removeprefix("run-")
         self.log = Log(name, f"wandb {name}")
         self.n_records = 0
+        self._files = (path.parent / "files").resolve()
         self._names = Names()
         self._started_at = 0.0
         self._rows: list[dict[str, Any]] = []
@@ -165,10 +170,24 @@ class Reader:
             self.log.add(metric, steps, wall_time_s, float(value), is_ordered=False)
         elif isinstance(value, str):
             self.log.lines.append((self._started_at + wall_time_s, f"{name}: {value}"))
+        elif isinstance(value, dict) and value.get("_type") == "histogram":
+            histogram = _histogram_of(value)
+            self.log.add_histogram(self._names.stored(name), steps, wall_time_s, histogram)
+        elif isinstance(value, dict) and value.get("_type") == "image-file":
+            self._image(name, value.get("path"), steps, wall_time_s)
         elif isinstance(value, dict) and "_type" in value:
             self.log.not_kept[f"values of the type {value['_type']}"] += 1
         else:
             self.log.not_kept["values that are no numbers"] += 1
+
+    def _image(self, name: str, path: Any, steps: int, wall_time_s: float) -> None:
+        """An image that lies in the run's folder."""
+        content = b""
+        with suppress(OSError, ValueError, TypeError):
+            file = (self._files / path).resolve()
+            if self._files in file.parents and file.stat().st_size <= MAX_MEDIA_BYTES:
+                content = file.read_bytes()
+        self.log.add_image(self._names.stored(name), steps, wall_time_s, content)
 
     def _config(self, config: Any) -> None:
         settings = {
@@ -205,9 +224,34 @@ def _join_typed(row: dict[str, Any]) -> dict[str, Any]:
     types = {name[: -len(_TYPE)]: value for name, value in row.items() if name.endswith(_TYPE)}
     if not types:
         return row
-    parts = tuple(f"{name}." for name in types)
-    rest = {name: value for name, value in row.items() if not name.startswith(parts)}
-    return {**rest, **{name: {"_type": kind} for name, kind in types.items()}}
+    typed = {name: {"_type": kind} for name, kind in types.items()}
+    rest = {}
+    for name, value in row.items():
+        owner = next((owner for owner in types if name.startswith(f"{owner}.")), None)
+        if owner is None:
+            rest[name] = value
+        elif name != owner + _TYPE:
+            typed[owner][name[len(owner) + 1 :]] = value
+    return {**rest, **typed}
+
+
+def _histogram_of(value: Mapping[str, Any]) -> Histogram:
+    """A histogram as W&B stores it: with the edges of its bins, or with what even ones follow from."""
+    edges = value.get("bins")
+    if edges is None:
+        packed = value.get("packedBins") or {
+            name: value.get(f"packedBins.{name}") for name in ("min", "size", "count")
+        }
+        low, n = packed.get("min"), packed.get("count")
+        if (
+            not _is_number(low)
+            or not _is_number(packed.get("size"))
+            or type(n) is not int
+            or not 0 < n <= 10_000
+        ):
+            return Histogram()
+        edges = np.linspace(low, low + packed["size"] * n, n + 1)
+    return Histogram(counts=value.get("values"), edges=edges)
 
 
 def _whole(text: str) -> int | float:

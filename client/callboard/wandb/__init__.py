@@ -3,8 +3,8 @@
 The step of a row is the value of the metric that the script names by `define_metric(…, step_metric=…)`,
 or the `global_step` that is logged with it, as agent steps; without one it is `step`, else the number of
 rows, and the run counts iterations. `init(step_unit="agent_steps")` says that `step` counts agent steps.
-Numbers, texts, settings, videos and saved files are kept. What W&B's names and arguments mean is declared in
-`table`: each is used, or said once a run, or refused before training.
+Numbers, texts, settings, histograms, images, tables, videos and saved files are kept. What W&B's names and
+arguments mean is declared in `table`: each is used, or said once a run, or refused before training.
 
 `install()` lets libraries that import `wandb` themselves log here.
 """

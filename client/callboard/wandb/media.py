@@ -1,4 +1,5 @@
-"""Values of W&B's own types. Only videos are kept; the others are counted when they are logged."""
+"""Values of W&B's own types. Histograms, images, tables and videos are kept; the others are counted when they
+are logged."""
 
 from __future__ import annotations
 
@@ -10,10 +11,15 @@ from typing import Any
 import numpy as np
 
 from callboard.files import frames_of_videos
+from callboard.media import Histogram as CallboardHistogram
+from callboard.media import Image as CallboardImage
+from callboard.media import Table as CallboardTable
+from callboard.media import array_of
 from callboard.wandb.active import ACTIVE, speaker
 from callboard.wandb.errors import Error, UsageError
 
 _DEFAULT_FPS = 4.0
+_BINS = 64
 
 
 class NotKept:
@@ -69,9 +75,6 @@ def _of_kind(name: str, kind: str) -> type[NotKept]:
     return type(name, (NotKept,), {"kind": kind, "__module__": __name__, "__doc__": f"{kind}, not kept."})
 
 
-Image = _of_kind("Image", "images")
-Histogram = _of_kind("Histogram", "histograms")
-Table = _of_kind("Table", "tables")
 Audio = _of_kind("Audio", "sounds")
 Html = _of_kind("Html", "pages")
 Object3D = _of_kind("Object3D", "point clouds")
@@ -183,3 +186,153 @@ class WandbVideo:
 
 
 Video = WandbVideo
+
+
+class WandbHistogram(CallboardHistogram):
+    """A histogram of values, or of what `numpy.histogram` has returned."""
+
+    def __init__(
+        self, sequence: Any = None, np_histogram: Any = None, num_bins: int = 64, **options: Any
+    ) -> None:
+        """Prepare; nothing is counted.
+
+        Args:
+            sequence: the values.
+            np_histogram: counts and edges.
+            num_bins: said once, if it is not 64.
+            options: said once.
+        """
+        speaker().arguments("Histogram", {"num_bins": None if num_bins == _BINS else num_bins} | options)
+        is_pair = isinstance(np_histogram, (tuple, list)) and len(np_histogram) == 2
+        counts, edges = np_histogram if is_pair else (np_histogram, None)
+        super().__init__(sequence, counts=counts, edges=edges)
+
+
+class WandbImage(CallboardImage):
+    """An image: pixels, a tensor (C, H, W), a PIL image, a Matplotlib figure, or a path."""
+
+    def __init__(
+        self,
+        data_or_path: Any = None,
+        mode: str | None = None,
+        caption: str | None = None,
+        grouping: Any = None,
+        classes: Any = None,
+        boxes: Any = None,
+        masks: Any = None,
+        file_type: str | None = None,
+        normalize: bool = True,
+        **options: Any,
+    ) -> None:
+        """Prepare; nothing is read.
+
+        Args:
+            data_or_path: what it is.
+            mode: said once, as what follows the caption.
+            caption: a line below it.
+            grouping: see `mode`.
+            classes: see `mode`.
+            boxes: see `mode`.
+            masks: see `mode`.
+            file_type: see `mode`.
+            normalize: whether numbers between 0 and 1, or -1 and 1, are read as all between black and white.
+            options: said once.
+        """
+        said = {"mode": mode, "grouping": grouping, "classes": classes, "boxes": boxes, "masks": masks}
+        speaker().arguments("Image", said | {"file_type": file_type} | options)
+        super().__init__(
+            getattr(data_or_path, "data", None) if _is_image(data_or_path) else data_or_path, caption
+        )
+        self._normalizes = normalize
+
+    def pixels(self) -> Any:
+        """The pixels, in W&B's range of numbers, as uint8."""
+        array = array_of(self.data)
+        if array.dtype in (np.uint8, bool) or array.dtype.kind not in "iuf" or array.size == 0:
+            return array
+        low, high = np.nanmin(array), np.nanmax(array)
+        if self._normalizes and low >= 0 and high <= 1:
+            array = array * 255.0
+        elif self._normalizes and low >= -1 and high <= 1:
+            array = (array + 1.0) * 127.5
+        return np.clip(np.nan_to_num(array), 0, 255).astype(np.uint8)
+
+
+def _is_image(value: Any) -> bool:
+    return isinstance(value, CallboardImage)
+
+
+class WandbTable(CallboardTable):
+    """A table that a script fills row by row."""
+
+    def __init__(
+        self,
+        columns: Any = None,
+        data: Any = None,
+        rows: Any = None,
+        dataframe: Any = None,
+        dtype: Any = None,
+        optional: Any = True,
+        allow_mixed_types: bool = False,
+        log_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Begin with these rows.
+
+        Args:
+            columns: names of the columns; default: W&B's, `Input`, `Output` and `Expected`.
+            data: rows, or a DataFrame.
+            rows: the same, as before W&B 0.10.
+            dataframe: a DataFrame.
+            dtype: said once: a cell is what it is.
+            optional: of no effect: any cell may be None.
+            allow_mixed_types: of no effect: any cell may be of any type.
+            log_mode: said once, if it is not `IMMUTABLE`: a table has the rows that it has when it is logged.
+            options: said once.
+        """
+        mode = None if log_mode in (None, "IMMUTABLE", "MUTABLE") else log_mode
+        speaker().arguments("Table", {"dtype": dtype, "log_mode": mode} | options)
+        frame = dataframe if dataframe is not None else data if hasattr(data, "itertuples") else None
+        if frame is not None:
+            super().__init__(frame)
+        else:
+            given = rows if data is None else data
+            super().__init__(("Input", "Output", "Expected") if columns is None else columns, given)
+
+    @property
+    def data(self) -> list[Any]:
+        """The rows."""
+        return self.rows
+
+    def add_data(self, *data: Any) -> None:
+        """Add a row."""
+        self.add(*data)
+
+    def add_row(self, *row: Any) -> None:
+        """Add a row."""
+        self.add(*row)
+
+    def add_column(self, name: str, data: Any, optional: bool = False) -> None:
+        """Add a column."""
+        cells = list(data)
+        before = self.rows if self.columns else [()] * len(cells)
+        self.columns = [*self.columns, name]
+        self.rows = [(*row, cell) for row, cell in zip(before, cells)]
+
+    def get_column(self, name: str, convert_to: str | None = None) -> Any:
+        """The cells of a column."""
+        cells = [row[self.columns.index(name)] for row in self.rows]
+        return np.asarray(cells) if convert_to == "numpy" else cells
+
+    def iterrows(self) -> Iterator[tuple[int, Any]]:
+        """The rows with their numbers."""
+        return iter(enumerate(self.rows))
+
+    def get_dataframe(self) -> Any:
+        """A DataFrame of it, where pandas is installed."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=self.columns)
+
+
+Histogram, Image, Table = WandbHistogram, WandbImage, WandbTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from callboard.cleaning import as_number, as_steps, as_text
 from callboard.external import ExternalRun
 from callboard.foreign import Foreign
 from callboard.handlers import pass_on
+from callboard.media import Histogram, Image, Media
 from callboard.tally import warn
 from callboard.wandb.media import NotKept, WandbVideo
 from callboard.wandb.settings import WandbSummary, flat
@@ -91,9 +93,11 @@ class Rows:
             kind = type(value)  # what an object says of itself may raise
             if issubclass(kind, (list, tuple)) and value and self._is_media(value[0]):
                 for item in value:
-                    self._medium(item, steps)
+                    self._medium(name, item, steps)
             elif self._is_media(value):
-                self._medium(value, steps)
+                self._medium(name, value, steps)
+            elif (known := _media_of(value)) is not None:
+                self.external.log({as_text(name): known}, agent_steps=steps)
             elif kind.__module__.partition(".")[0] == "wandb":
                 self._foreign.not_kept("values of W&B's own types")
             elif issubclass(kind, str) and as_number(value).value is None:
@@ -123,10 +127,13 @@ class Rows:
 
     @staticmethod
     def _is_media(value: Any) -> bool:
-        return issubclass(type(value), (WandbVideo, NotKept))
+        return issubclass(type(value), (WandbVideo, NotKept)) or _media_of(value) is not None
 
-    def _medium(self, value: Any, steps: Any) -> None:
+    def _medium(self, name: Any, value: Any, steps: Any) -> None:
         kind = type(value)
+        if (known := _media_of(value)) is not None:
+            self.external.log({as_text(name): known}, agent_steps=steps)
+            return
         if issubclass(kind, WandbVideo):
             self._video(value, steps)
         else:
@@ -141,3 +148,22 @@ class Rows:
             pass_on(error)
             warn("callboard: a video is not kept: %s", as_text(error))
             self._foreign.not_kept("videos")
+
+
+_MAX_SHORT = 32
+"""An array of more numbers is logged as a histogram, as W&B does."""
+
+
+def _media_of(value: Any) -> Any:
+    """A histogram, image or table as Callboard logs it; None if the value is none of them."""
+    if issubclass(type(value), Media):
+        return value
+    try:
+        kind = type(value)  # what an object says of itself may raise
+        if hasattr(kind, "savefig"):
+            return Image(value)
+        if hasattr(kind, "dtype") and hasattr(kind, "shape") and math.prod(value.shape) > _MAX_SHORT:
+            return Histogram(value)
+    except Exception as error:  # of any object
+        pass_on(error)
+    return None

@@ -30,6 +30,9 @@ _USED = {
     "Run.to_html": "height hidden",
     "Run.write_logs": "text",
     "Video": "data_or_path caption fps",
+    "Histogram": "sequence np_histogram",
+    "Image": "data_or_path caption normalize",
+    "Table": "columns data rows dataframe optional allow_mixed_types",
     "WandbCallback": "verbose model_save_path model_save_freq",
     "AlertLevel": "*",
     "Error": "*",
@@ -52,6 +55,7 @@ _NAMES = (
 _VARIABLES = "PROJECT ENTITY NAME RUN_ID RUN_GROUP TAGS NOTES MODE RESUME JOB_TYPE DIR DISABLED"
 
 _TO_COUNT = "`wandb.save(path)` stores a file with the run, and `wandb.Video` is shown on its page"
+_PIXELS = "the shape of the pixels says what they are"
 _FILES = "`wandb.save(path)` stores a file with the run"
 _READS = "it reads from W&B's service: `callboard.connect()` reads runs, and a run's page has its files"
 _SWEEPS = "W&B's sweeps start no runs here: start them on the page Sweeps, or with `callboard sweeps`"
@@ -111,8 +115,12 @@ _SAID: dict[str, str] = {
     "*log_model.*": "a stored file has no name: its agent steps say which it is",
     "WandbCallback.gradient_save_freq": "gradients and parameters are not kept",
     "WandbCallback.log": "gradients and parameters are not kept",
-    "Image*": _TO_COUNT,
-    "Histogram*": _TO_COUNT,
+    "Image.mode": _PIXELS,
+    "Image.file_type": "an array is sent as PNG, a file as it is",
+    "Image.*": "the image is kept without it",
+    "Histogram.num_bins": "a histogram has 64 bins, or one for each of fewer whole numbers",
+    "Table.dtype": "a cell is what it is: a number, a text, a boolean or None",
+    "Table.log_mode": "a table has the rows that it has when it is logged",
     "*Table*": _TO_COUNT,
     "Audio*": _TO_COUNT,
     "Html*": _TO_COUNT,

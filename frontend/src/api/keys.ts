@@ -86,6 +86,7 @@ export const keys = {
   figure: (...request: Key) => [UNWATCHED, 'figure', ...request] as const,
   exported: (...request: Key) => [UNWATCHED, 'exported', ...request] as const,
   thumbnail: (id: string, retries: number) => [UNWATCHED, 'thumbnail', id, retries] as const,
+  mediaItem: (id: string, ...rest: Key) => [UNWATCHED, 'media', id, ...rest] as const,
   trace: (episode: string) => [UNWATCHED, 'trace', episode] as const,
   algorithms: () => [UNWATCHED, 'algorithms'] as const,
   environments: () => [UNWATCHED, 'environments'] as const,

@@ -6,13 +6,15 @@ import pytest
 from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
+from backend.analysis.media import service as media
 from backend.coordination import claims
-from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Run
+from backend.db import Attempt, Checkpoint, Episode, Evaluation, Host, Media, Run
 from backend.db.base import new_id
 from backend.db.checked_json import DAMAGED
 from backend.db.clock import database_now
 from backend.db.engine import reading, writing
 from backend.runs.runs import actions, repository, service
+from backend.specs.events import HistogramEvent
 from backend.specs.run import parse_run_spec
 from backend.specs.states import RunState
 from tests.support.rows import CARTPOLE, add_host, episode_row, evaluation_row, make_run
@@ -330,6 +332,8 @@ def _add_rows(session: Session, run_id: str, agent_steps: int) -> None:
     session.add(episode_row(run_id, agent_steps))
     session.add(evaluation_row(run_id, agent_steps, 1.0))
     session.add(evaluation_row(run_id, agent_steps, 1.0, attempt=None))
+    histogram = HistogramEvent(metric="a", agent_steps=agent_steps, wall_time_s=1, edges=[0, 1], counts=[1])
+    media.add_histograms(session, session.get_one(Run, run_id), 1, [histogram])
 
 
 def test_resume_from_checkpoint_supersedes_later_rows(engine: Engine) -> None:
@@ -350,7 +354,7 @@ def test_resume_from_checkpoint_supersedes_later_rows(engine: Engine) -> None:
     assert (row.score, row.best_return) == (7.0, 9.0)
     with reading(engine) as session:
         assert session.get_one(Attempt, (run.id, 1)).resumed_from_agent_steps == 100
-        for table in (Checkpoint, Episode, Evaluation):
+        for table in (Checkpoint, Episode, Evaluation, Media):
             kept = select(table.agent_steps).where(~table.superseded, table.run_id == run.id)
             # The requested evaluation of the superseded checkpoint is superseded too.
             expected = [100, 100] if table is Evaluation else [100]

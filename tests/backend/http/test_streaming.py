@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 
 from backend.access.auth import repository as auth
 from backend.analysis.agents import service as agents
-from backend.db import StoredAgent
+from backend.db import Media, StoredAgent
 from backend.db.base import new_id
 from backend.db.engine import writing
 from backend.http import connections
@@ -42,6 +42,7 @@ STREAMING = {
     "/api/v1/runs/{run_id}/export": "exports",
     "/api/v1/runs/export": "exports",
     "/api/v1/audit/export": "exports",
+    "/api/v1/runs/{run_id}/media/export": "exports",
     "/api/v1/runs/{run_id}/agent": "downloads",
     "/api/v1/checkpoints/{checkpoint_id}/file": "downloads",
     "/api/v1/episodes/{episode_id}/video": "downloads",
@@ -59,11 +60,14 @@ BOUNDED = {
     "/api/v1/figures/branch",
     "/api/v1/figures/curve",
     "/api/v1/figures/diagnostic",
+    "/api/v1/figures/distribution",
     "/api/v1/figures/episode_trace",
+    "/api/v1/figures/histogram",
     "/api/v1/figures/learning_curve",
     "/api/v1/figures/recording",
     "/api/v1/figures/scatter",
     "/api/v1/figures/seed_curve",
+    "/api/v1/media/{media_id}/file",
     "/api/v1/recordings/{recording_id}/file",
     "/api/v1/scores/figures/{figure_id}",
     "/api/v1/studies/{study_id}/export",
@@ -114,7 +118,24 @@ def large(sqlite_service: RunningService, tmp_path: Path) -> dict[str, str]:
     archive = tmp_path / agent_file(exported.id)
     archive.write_bytes(bytes(FILE_BYTES))
     store.put(archive, run.id, "videos")
+    image = Media(
+        id=new_id(),
+        run_id=run.id,
+        kind="image",
+        metric="state",
+        agent_steps=1,
+        wall_time_s=1.0,
+        attempt=1,
+        size_bytes=FILE_BYTES,
+        media_type="image/png",
+        file="image.png",
+    )
+    with writing(engine) as session:
+        session.add(image)
+    (tmp_path / "image.png").write_bytes(bytes(FILE_BYTES))
+    store.put(tmp_path / "image.png", run.id, "media")
     return {
+        "/api/v1/runs/{run_id}/media/export": f"/api/v1/runs/{run.id}/media/export",
         "/api/v1/runs/{run_id}/agent": agent,
         "/api/v1/runs/{run_id}/export": f"/api/v1/runs/{recorded.run_id}/export",
         "/api/v1/runs/export": f"/api/v1/runs/export?run={recorded.run_id}",

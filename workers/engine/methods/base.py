@@ -35,6 +35,10 @@ RECORDED = 0
 """Number of the actor, agent or environment whose episodes are recorded and shown live."""
 
 
+Samples = dict[str, NDArray[Any]]
+"""Metric -> values, of whatever shape: whole numbers, such as actions, or others."""
+
+
 @dataclass(slots=True)
 class EpisodeEnd:
     """A finished training episode."""
@@ -146,6 +150,21 @@ def check_finite(theta: "Tensor") -> None:
         raise DivergedError("theta", float(theta[~finite][0]))
 
 
+def gradient_norms(network: "nn.Module") -> Samples:
+    """The norm of each layer's gradient, as it was applied: scaled and clipped."""
+    import torch
+
+    layers: dict[str, list[Tensor]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.grad is not None:
+            layers.setdefault(name.rpartition(".")[0] or name, []).append(parameter.grad)
+    if not layers:
+        return {}
+    norms = [torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))) for grads in layers.values()]
+    values = torch.stack(norms).cpu().numpy()
+    return {f"gradients/{name}": value for name, value in zip(layers, values, strict=True)}
+
+
 def check_network(stored: int, own: int) -> None:
     """Check that a state has as many parameters as the network that continues from it.
 
@@ -182,6 +201,9 @@ class Learner(Protocol):
             progress: completed fraction of the agent steps over which rates are annealed; may exceed 1.
             watched: whether live frames are wanted.
         """
+
+    def samples(self) -> Samples:
+        """Values of the latest update, for histograms: no more than is at hand. Called once a second."""
 
     def settle(self, progress: float) -> StepResult:
         """Pause until the next `advance`, and return what was done since the last one.

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from backend.specs import machine_faults
 from backend.specs.events import AnyEvent, EndedEvent, ReportEvent, SettingsChangedEvent
 from backend.specs.problems import InvalidSpec
@@ -23,6 +25,7 @@ from workers.engine.training.checkpoint import NAME, Checkpoints, DamagedCheckpo
 from workers.engine.training.control import Control
 from workers.engine.training.evaluation import EvaluationInterrupted
 from workers.engine.training.gpu_memory import out_of_memory_reason
+from workers.engine.training.histograms import Histograms
 from workers.engine.training.journal import Counters, Journal
 from workers.engine.training.replays import Replays, TrainingReplays
 from workers.engine.training.scoring import Scoring
@@ -92,6 +95,7 @@ class Training:
         """Since the report before the last that had new agent steps."""
         self._info_names: set[str] = set()
         self._usage = Usage()
+        self._histograms = Histograms(self._journal)
 
     def run(self) -> EndedEvent:
         """Train until a stop condition is met or a stop is requested; return training errors, not raise them.
@@ -152,7 +156,7 @@ class Training:
             learner.settle(self._progress())
             learner.restore(_with_parameters(learner.state(), theta))
             log_started(self._journal, self.spec, learner, None, None, packages)
-            self._report()
+            self._report(None)
             self._checkpoint(learner)
         finally:
             learner.close()
@@ -203,7 +207,7 @@ class Training:
             interval = self.spec.config.evaluation_interval_agent_steps
             if interval and counters.agent_steps // interval > self._last_evaluation_steps // interval:
                 self._settle(learner)
-                self._report()
+                self._report(learner)
                 end = self._stop_reason()
                 self._evaluate(learner, last=end is not None and end.state == "finished")
                 self._counted_until = self._reported_at = time.monotonic()  # evaluation is not training time
@@ -213,12 +217,12 @@ class Training:
             end = self._stop_reason()
             # The last checkpoint is saved below, after the last evaluation: no event of its step may follow.
             if end is None and is_checkpoint_due:
-                self._report()
+                self._report(learner)
                 self._checkpoint(learner)
             elif end is None and self._counted_until - self._reported_at >= REPORT_INTERVAL_S:
-                self._report()
+                self._report(learner)
         self._settle(learner)
-        self._report()
+        self._report(learner)
         if end.state == "finished" and self._is_evaluation_due():
             self._evaluate(learner, last=True)
             if self._is_evaluation_due():
@@ -316,6 +320,7 @@ class Training:
             return
         counters.episodes += 1
         self._returns.append(episode.episode_return)
+        self._histograms.add({"rollout/episode_return": np.array([episode.episode_return])})
         for source in ("", episode.source) if episode.source else ("",):
             self._journal.add_point("rollout/episode_return", episode.episode_return, source)
             self._journal.add_point("rollout/episode_length", episode.length_steps, source)
@@ -324,16 +329,19 @@ class Training:
         if episode.recording is not None:
             self._replays.select(self.spec, episode, learner.action_names)
 
-    def _report(self) -> None:
+    def _report(self, learner: Learner | None) -> None:
         """Emit a report and the points so far; those of speed only if agent steps were taken since the last.
 
         Comes before each checkpoint: a point that is logged after it, at the same step, would be kept in a
-        resume, and logged again.
+        resume, and logged again. `learner`: what has trained since the last; None if nothing has.
         """
         counters = self._journal.counters
         now = time.monotonic()
         new_steps = counters.agent_steps - self._reported_agent_steps
         if new_steps:
+            if learner is not None:
+                self._histograms.add(learner.samples())
+            self._histograms.emit()
             passed_s = max(now - self._reported_at, 1e-3)
             self._agent_steps_per_s = new_steps / passed_s
             self._journal.record(

@@ -1,3 +1,4 @@
+import type { PlotlyHTMLElement } from 'plotly.js';
 import { type RefObject, useCallback, useEffect, useRef, useState } from 'react';
 import type { Figure } from '@/api/tails';
 import { usePlotly } from './usePlotly';
@@ -25,16 +26,32 @@ export function useFittingWidth(): [RefObject<HTMLDivElement | null>, number | u
   return [box, width];
 }
 
-type Props = { figure: Figure; label: string; onFailed: (error: unknown) => void };
+type Props = {
+  figure: Figure;
+  label: string;
+  onFailed: (error: unknown) => void;
+  /** Called with the number of a clicked point, or bar, of the first trace. */
+  onPoint?: ((number: number) => void) | undefined;
+};
 
 /** A figure of the service at the height that it was laid out for. */
-export function ServedFigure({ figure, label, onFailed }: Props) {
+export function ServedFigure({ figure, label, onFailed, onPoint }: Props) {
   const height = figure.layout.height ?? HEIGHT;
   const draw = useCallback(() => {
     const { width: _, ...layout } = figure.layout as Figure['layout'] & { width?: number };
     return { data: figure.data, layout };
   }, [figure]);
-  const box = usePlotly(draw, { onFailed });
+  const clicked = useRef(onPoint);
+  useEffect(() => {
+    clicked.current = onPoint;
+  }, [onPoint]);
+  const onDrawn = useCallback((element: PlotlyHTMLElement, first: boolean) => {
+    if (first)
+      element.on('plotly_click', ({ points: [point] }) => {
+        if (point) clicked.current?.(point.pointNumber);
+      });
+  }, []);
+  const box = usePlotly(draw, { onFailed, onDrawn });
 
   return <div ref={box} role="img" aria-label={label} style={{ height }} />;
 }

@@ -7,6 +7,7 @@ const KINDS: Readonly<Record<string, string>> = {
   checkpoints: 'Checkpoints',
   replays: 'Replays',
   videos: 'Videos',
+  media: 'Images and tables',
   event_logs: 'Event logs, on all hosts',
 };
 

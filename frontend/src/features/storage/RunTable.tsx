@@ -22,6 +22,7 @@ export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
             <th className="right">Checkpoints</th>
             <th className="right">Replays</th>
             <th className="right">Videos</th>
+            <th className="right">Images, tables</th>
             <th className="right">Event logs</th>
             <th>State</th>
             <th>Group</th>
@@ -36,7 +37,7 @@ export function RunTable({ runs }: { runs: readonly RunStorage[] }) {
               <td className="right num nowrap">
                 <b>{formatBytes(run.total)}</b>
               </td>
-              {[run.checkpoints, run.replays, run.videos, run.event_logs].map((n_bytes, k) => (
+              {[run.checkpoints, run.replays, run.videos, run.media, run.event_logs].map((n_bytes, k) => (
                 <td key={k} className="right num nowrap">
                   {n_bytes === 0 ? DASH : formatBytes(n_bytes)}
                 </td>

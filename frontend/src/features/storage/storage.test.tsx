@@ -120,6 +120,7 @@ it('RunTable links the runs and shows the size of each kind', async () => {
     checkpoints: 2048,
     replays: 0,
     videos: 0,
+    media: 0,
     event_logs: 1024,
     total: 3072,
   };
@@ -137,7 +138,7 @@ it('RunTable links the runs and shows the size of each kind', async () => {
   render(<RouterProvider router={router as never} />);
   expect(screen.getByRole('link', { name: 'large' }).getAttribute('href')).toBe('/runs/R');
   const cells = screen.getAllByRole('cell').map(({ textContent }) => textContent.replaceAll('\u00a0', ' '));
-  expect(cells.slice(1)).toEqual(['3.0 KiB', '2.0 KiB', '–', '–', '1.0 KiB', 'finished', '–']);
+  expect(cells.slice(1)).toEqual(['3.0 KiB', '2.0 KiB', '–', '–', '–', '1.0 KiB', 'finished', '–']);
 });
 
 it('DiskTable shows free space and what is wrong with a disk', () => {

@@ -130,6 +130,7 @@ def test_storage_by_kind_and_by_run(service: RunningService) -> None:
         "checkpoints": (4, 40),
         "replays": (4, 28),
         "videos": (2, 10),
+        "media": (0, 0),
         "event_logs": (2, 2_000),
     }
     assert answer["database_bytes"] > 10_000

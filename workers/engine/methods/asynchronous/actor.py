@@ -32,7 +32,9 @@ from workers.engine.methods.base import (
     EpisodeEnd,
     MethodContext,
     NetworkT,
+    Samples,
     clipped,
+    gradient_norms,
 )
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.nn.devices import prepare_torch
@@ -107,6 +109,9 @@ class ActorContext(MethodContext[ConfigT, NetworkT]):
 ActorFactories = AlgorithmFactories[Any, Any, Any, ActorAlgorithm[Any]]
 
 
+MAX_DECISIONS = 100
+
+
 @dataclass(slots=True)
 class ActorReport:
     """What an actor did since its last report."""
@@ -118,6 +123,10 @@ class ActorReport:
     epsilon: float | None = None
     info: Totals = field(default_factory=dict)
     live_frames: list[bytes] = field(default_factory=list)
+    decisions: list[tuple[Action, float]] = field(default_factory=list)
+    """The first `MAX_DECISIONS` actions, and V or max Q of their states."""
+    gradient_norms: Samples = field(default_factory=dict)
+    """Of the last update, by layer."""
 
 
 def run_actor(
@@ -146,6 +155,7 @@ class ActorLearner:
         self._copied_at_frames = memory.copied_at_frames
         self._runner = EpisodeRunner(spec, number, recorded=number == RECORDED)
         network = factories.network(self._config, self._runner.env)
+        self._network = network
         self._flat = FlatParameters(network)
         self._optimizer = self._vectors.optimizer(self._config, number)
         self._number = number
@@ -193,6 +203,8 @@ class ActorLearner:
         frames = 0
         while True:
             action, value, policy_A = self._algorithm.choose(runner.observation)
+            if len(self.report.decisions) < MAX_DECISIONS:
+                self.report.decisions.append((action, value))
             step = runner.step(action, value, policy_A)
             frames += step.frames
             if step.crashed:
@@ -308,6 +320,8 @@ class ActorLearner:
     def _send_report(self) -> None:
         self.report.epsilon = self._algorithm.epsilon
         self.report.info = self._runner.take_info()
+        if self.report.updates:
+            self.report.gradient_norms = gradient_norms(self._network)
         self._channel.send("report", self.report)
         self.report = ActorReport()
         self._reported_at = time.monotonic()

@@ -1,12 +1,15 @@
 """The learner of the asynchronous methods: starts, replaces and stops actor-learners, sums their reports."""
 
 import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from backend.specs.algorithms.asynchronous import AsynchronousConfig
 from backend.specs.run import RunSpec
@@ -27,6 +30,7 @@ from workers.engine.methods.base import (
     Method,
     MetricsGate,
     Policy,
+    Samples,
     StepResult,
     check_finite,
     check_network,
@@ -37,6 +41,9 @@ from workers.engine.nn.schedules import learning_rate
 from workers.engine.processes.child import ChannelClosedError, Child, preload
 from workers.engine.processes.child_pool import REPLACED, ChildPool
 from workers.engine.processes.phases import COMPILING, enter_phase
+
+MAX_PARTS = 200
+"""Reports of actors whose samples are kept until they are asked for."""
 
 
 @dataclass(slots=True)
@@ -78,6 +85,7 @@ class HogwildLearner:
         self._counted = {AGENT_STEPS: 0, FRAMES: 0, UPDATES: 0}
         self._gate = MetricsGate()
         self._reports = _Reports()
+        self._samples: dict[str, deque[NDArray[Any]]] = {}
         self._watched = False
         self._running = False
         self._paused: dict[int, dict[str, Any]] = {}
@@ -109,6 +117,11 @@ class HogwildLearner:
         if self._done():
             self._pause()
         return self._take(progress)
+
+    def samples(self) -> Samples:
+        """Some of the actors' latest actions with V or max Q, and the gradients of their last updates."""
+        samples, self._samples = self._samples, {}
+        return {name: np.concatenate(parts) for name, parts in samples.items()}
 
     def settle(self, progress: float) -> StepResult:
         """Pause the actors, and return their results since the last `advance`."""
@@ -218,6 +231,12 @@ class HogwildLearner:
         reports.result.live_frames += report.live_frames
         add_totals(reports.result.info, report.info)
         reports.updates += report.updates
+        samples: Samples = {name: norm[None] for name, norm in report.gradient_norms.items()}
+        if report.decisions:
+            actions, values = zip(*report.decisions, strict=True)
+            samples |= {"policy/actions": np.ravel(actions), "policy/values": np.array(values)}
+        for name, part in samples.items():
+            self._samples.setdefault(name, deque(maxlen=MAX_PARTS)).append(part)
         for metric, total in report.sums.items():
             reports.sums[metric] = reports.sums.get(metric, 0.0) + total
         if report.epsilon is not None:

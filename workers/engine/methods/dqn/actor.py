@@ -3,6 +3,7 @@
 Separate from `dqn`, because Gorila has many actors and a loop of its own.
 """
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from workers.engine.nn.host_forward import HostForward
 from workers.engine.nn.networks import ActionValues
 from workers.engine.nn.replay import FrameShape, Trajectory
 from workers.engine.nn.seeds import ACTION_STREAM, restore_rng, rng_state
+
+N_RECENT = 1_000
 
 
 def frame_shape(spec: RunSpec, env: Env) -> FrameShape:
@@ -77,6 +80,8 @@ class DqnActor:
         self.trajectory = Trajectory(self.shape, independent_chunks=independent_chunks)
         self.frames = 0
         """Emulator frames of its last decision."""
+        self.recent: deque[tuple[int, float]] = deque(maxlen=N_RECENT)
+        """The latest actions, and max Q of their states."""
         self._begin_episode()
 
     def act(self, epsilon: float) -> EpisodeEnd | None:
@@ -84,6 +89,7 @@ class DqnActor:
         play = self.play
         self.trajectory.add_observation(play.observation[0])
         action, value, q_A = self.choose(epsilon)
+        self.recent.append((action, value))
         step = play.step(action, value, q_A)
         self.frames = step.frames
         finished = play.finished

@@ -33,7 +33,15 @@ from backend.specs.algorithms.replayed import CHECKPOINTED_REPLAY_BYTES, Replaye
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import Method, Policy, StepResult, check_network, config_of
+from workers.engine.methods.base import (
+    Method,
+    Policy,
+    Samples,
+    StepResult,
+    check_network,
+    config_of,
+    gradient_norms,
+)
 from workers.engine.methods.dqn.actor import DqnActor
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.random_play import RandomPlay, centre
@@ -133,6 +141,13 @@ class DqnLearner(DqnNetworks):
         result.info = self.actor.play.take_info()
         self._warn(result)
         return result
+
+    def samples(self) -> Samples:
+        """The latest actions with max Q of their states, and the gradients of the latest update."""
+        actions, values = zip(*self.actor.recent, strict=True) if self.actor.recent else ((), ())
+        self.actor.recent.clear()
+        samples: Samples = {"policy/actions": np.array(actions, np.int64), "policy/values": np.array(values)}
+        return samples | (gradient_norms(self.network) if self.updates else {})
 
     def settle(self, progress: float) -> StepResult:
         """Nothing: the agent does not act between two calls of `advance`."""

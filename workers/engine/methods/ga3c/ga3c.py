@@ -55,6 +55,7 @@ from workers.engine.methods.base import (
     Method,
     MetricsGate,
     Policy,
+    Samples,
     StepResult,
     check_finite,
     check_network,
@@ -170,6 +171,11 @@ class Ga3cLearner:
         if self._done():
             self.model.pause()
         return self.take(result, time.monotonic() - started)
+
+    def samples(self) -> Samples:
+        """The actions that the last update has learned from."""
+        actions = self.model.learned_actions
+        return {} if actions is None else {"policy/actions": actions}
 
     def settle(self, progress: float) -> StepResult:
         """Pause predictors and trainers, and return what was done since the last `advance`.

@@ -78,6 +78,8 @@ class Model:
         self.acceleration = acceleration_on(device, acceleration)
         self.config = config
         self.learning_rate = config.learning_rate
+        self.learned_actions: NDArray[np.int32] | None = None
+        """Those of the latest update."""
         self.theta = FlatParameters(network).theta
         self.optimizer = RMSProp(
             self.theta,
@@ -405,6 +407,7 @@ class Trainer(ModelThread):
                 norm = model.update(self._flat.dtheta, c.max_grad_norm or math.inf, model.learning_rate)
                 losses = Losses(loss.policy.item(), loss.value.item(), loss.entropy.item(), norm.item())
             model.updates += 1
+            model.learned_actions = action_N
         metrics = {
             "loss/policy": losses.policy / n,
             "loss/value": losses.value / n,

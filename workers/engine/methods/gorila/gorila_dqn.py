@@ -42,6 +42,7 @@ from workers.engine.methods.base import (
     ADVANCE_S,
     Method,
     Policy,
+    Samples,
     StepResult,
     check_finite,
     config_of,
@@ -101,6 +102,10 @@ class GorilaLearner:
         if self._stats.left(bound) == 0:
             self._processes.pause()
         return self._stats.take(time.monotonic() - began, self.config)
+
+    def samples(self) -> Samples:
+        """Nothing: what they are drawn from is in other processes."""
+        return {}
 
     def settle(self, progress: float) -> StepResult:
         """Wait until no process works, and return what they did since the last `advance`."""

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
+from workers.engine.methods.base import Samples
 from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.rollout import Outcomes, RolloutResult, RolloutWorker, Timings
 from workers.engine.nn.devices import Acceleration, create_stream, host_buffer, on_stream, pin, unpin
@@ -107,6 +108,13 @@ class GpuRolloutWorker(RolloutWorker):
         """Continue with this config."""
         super().change(config)
         self.graphs.forget("learn")
+
+    def samples(self) -> Samples:
+        """See `RolloutWorker`."""
+        if self._latest is not None:  # not what a graph has recorded, but what it reads
+            on_device = (part.to(self._device) for part in (self._reward_TB, self._ended_TB))
+            self._latest = (self._action_TB.flatten(0, 1), self._value_TB, *on_device, self._bootstrap_B)
+        return super().samples()
 
     def restore(self, state: dict[str, Any]) -> None:
         """See `RolloutWorker`."""

@@ -43,7 +43,14 @@ from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
 from workers.engine.envs.info import Totals, add_totals
-from workers.engine.methods.base import Method, Policy, StepResult, check_network
+from workers.engine.methods.base import (
+    Method,
+    Policy,
+    Samples,
+    StepResult,
+    check_network,
+    gradient_norms,
+)
 from workers.engine.methods.paac.gpu_rollout import GpuRolloutWorker
 from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.remote import ParameterMemory, RemoteRolloutWorker
@@ -171,6 +178,12 @@ class PaacLearner:
             info=info,
             live_frames=[frame for result in results for frame in result.live_frames],
         )
+
+    def samples(self) -> Samples:
+        """Actions, values and advantages of the latest rollout, and gradients of its last update."""
+        parts = [worker.samples() for worker in self.rollout_workers]
+        joined = {name: np.concatenate([np.ravel(part[name]) for part in parts]) for name in parts[0]}
+        return joined | gradient_norms(self.network)
 
     def settle(self, progress: float) -> StepResult:
         """Nothing: no environment or worker runs between two calls of `advance`."""

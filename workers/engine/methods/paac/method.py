@@ -98,6 +98,11 @@ class RolloutAlgorithm(Protocol[ConfigT_contra]):
     def value(self, observation_B: Tensor) -> Tensor:
         """Values (B,) of states that are not in the rollout."""
 
+    def advantages(
+        self, reward_TB: Tensor, ended_TB: Tensor, value_TB: Tensor, bootstrap_B: Tensor
+    ) -> Tensor | None:
+        """What the policy's gradient is weighted by, (T, B); None without one. Arguments as of a batch."""
+
     def gradients(self, batch: RolloutBatch) -> Iterator[dict[str, Tensor]]:
         """Add the gradient of each update in turn to the parameters' `grad`, which is 0 before.
 
@@ -134,6 +139,12 @@ class SinglePass(ABC, Generic[ConfigT, NetworkT]):
     def returns(self, batch: RolloutBatch) -> Tensor:
         """R of each decision (T, B), by n-step returns."""
         return n_step_returns(batch.reward_TB, batch.ended_TB, batch.bootstrap_B, self._config.gamma)
+
+    def advantages(
+        self, reward_TB: Tensor, ended_TB: Tensor, value_TB: Tensor, bootstrap_B: Tensor
+    ) -> Tensor | None:
+        """R - V."""
+        return n_step_returns(reward_TB, ended_TB, bootstrap_B, self._config.gamma) - value_TB
 
     @abstractmethod
     def loss(self, features_NF: Tensor, action_N: Tensor, R_N: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

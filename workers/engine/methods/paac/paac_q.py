@@ -83,6 +83,9 @@ class PaacNStepQ(SinglePass[PaacQConfig, ActionValues]):
         """max_a Q(s, a; theta_minus)."""
         return self._target_network(observation_B).max(-1).values  # type: ignore[no-any-return]
 
+    def advantages(self, reward_TB: Tensor, ended_TB: Tensor, value_TB: Tensor, bootstrap_B: Tensor) -> None:
+        """There is no policy that they would weight."""
+
     def loss(self, features_NF: Tensor, action_N: Tensor, R_N: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Squared differences of Q from the returns."""
         q_NA = self._network.q(features_NF)

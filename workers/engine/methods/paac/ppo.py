@@ -144,12 +144,17 @@ class ProximalPolicy:
         v_B: Tensor = self._network.heads(self._unroll.peek(observation_B))[1]
         return v_B
 
+    def advantages(
+        self, reward_TB: Tensor, ended_TB: Tensor, value_TB: Tensor, bootstrap_B: Tensor
+    ) -> Tensor:
+        """Generalised advantages, before they are normalised."""
+        c = self._config
+        return generalised_advantages(reward_TB, ended_TB, value_TB, bootstrap_B, c.gamma, c.gae_lambda)
+
     def gradients(self, batch: RolloutBatch) -> Iterator[dict[str, Tensor]]:
         """The gradient of each minibatch of each epoch."""
         c = self._config
-        advantage_TB = generalised_advantages(
-            batch.reward_TB, batch.ended_TB, batch.value_TB, batch.bootstrap_B, c.gamma, c.gae_lambda
-        )
+        advantage_TB = self.advantages(batch.reward_TB, batch.ended_TB, batch.value_TB, batch.bootstrap_B)
         target_N = (advantage_TB + batch.value_TB).flatten()
         advantage_N = advantage_TB.flatten()
         for _ in range(c.n_epochs):

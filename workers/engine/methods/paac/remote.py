@@ -11,6 +11,7 @@ from torch import Tensor
 from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import make_env
+from workers.engine.methods.base import Samples
 from workers.engine.methods.paac.method import RolloutFactories, Slice
 from workers.engine.methods.paac.rollout import RolloutResult, RolloutWorker
 from workers.engine.nn.devices import prepare_torch
@@ -93,6 +94,11 @@ class RemoteRolloutWorker:
         """As `RolloutWorker.change`."""
         self._child.request("change", config)
 
+    def samples(self) -> Samples:
+        """As `RolloutWorker.samples`."""
+        samples: Samples = self._child.request("samples")
+        return samples
+
     def state(self) -> dict[str, Any]:
         """As `RolloutWorker.state`."""
         state: dict[str, Any] = self._child.request("state")
@@ -137,6 +143,8 @@ def _handle(worker: RolloutWorker, request: str, argument: Any) -> Any:
             return result
         case "gradient":
             return worker.finish_gradient()
+        case "samples":
+            return worker.samples()
         case "state":
             return worker.state()
         case "restore":

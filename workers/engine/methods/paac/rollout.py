@@ -17,7 +17,7 @@ from backend.specs.algorithms.synchronous import SynchronousConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs.info import Totals
 from workers.engine.envs.vector import FinishedEpisode, VectorEnv
-from workers.engine.methods.base import RECORDED, EpisodeEnd
+from workers.engine.methods.base import RECORDED, EpisodeEnd, Samples
 from workers.engine.methods.paac.method import RolloutBatch, RolloutContext, RolloutFactories, Slice
 from workers.engine.methods.recording import EpisodeRecorder
 from workers.engine.nn.autograd import create_unroll
@@ -107,6 +107,8 @@ class RolloutWorker:
         )
         self._gradients: Iterator[dict[str, Tensor]] = iter(())
         self._share = 0.0
+        self._latest: tuple[Tensor, ...] | None = None
+        """Actions, values, rewards, ends and bootstrapped values of the latest rollout."""
         shared = self._env.shared
         self._observation_TB: Tensor | None = None
         if self._algorithm.keeps_observations:
@@ -138,6 +140,17 @@ class RolloutWorker:
         """Continue with this config."""
         self._config = config
         self._algorithm.change(config)
+
+    def samples(self) -> Samples:
+        """Actions, values and advantages of the latest rollout; nothing before it."""
+        if self._latest is None:
+            return {}
+        action_N, value_TB, reward_TB, ended_TB, bootstrap_B = self._latest
+        samples = {"policy/actions": action_N, "policy/values": value_TB}
+        advantage_TB = self._algorithm.advantages(reward_TB, ended_TB, value_TB, bootstrap_B)
+        if advantage_TB is not None:
+            samples["policy/advantages"] = advantage_TB
+        return {name: values.detach().cpu().numpy() for name, values in samples.items()}
 
     def finish(self) -> RolloutResult:
         """Lines 4 to 17 of Algorithm 1 for these environments, with the first gradient."""
@@ -216,6 +229,7 @@ class RolloutWorker:
     ) -> None:
         """Start on the gradients of a rollout; None: no environment crashed."""
         self._share = self._B / self._config.n_e
+        self._latest = (action_N, value_TB, reward_TB, ended_TB, bootstrap_B)
         kept_N = None
         if crashed_TB is not None and crashed_TB.any():
             kept_N = torch.from_numpy(np.flatnonzero(~crashed_TB)).to(self._device)

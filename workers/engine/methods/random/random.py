@@ -23,7 +23,7 @@ from backend.specs.algorithms.random import RandomConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs import Box
 from workers.engine.envs.base import ActionSpace, Env
-from workers.engine.methods.base import RECORDED, Method, Policy, StepResult, check_network
+from workers.engine.methods.base import RECORDED, Method, Policy, Samples, StepResult, check_network
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.methods.random_play import RandomPlay, random_actions
 from workers.engine.nn.optimizers import FlatParameters
@@ -125,6 +125,10 @@ class RandomLearner:
             result.episodes.append(play.finished)
             play.reset()
         return result
+
+    def samples(self) -> Samples:
+        """Nothing: its actions are uniform, and it neither values states nor learns."""
+        return {}
 
     def settle(self, progress: float) -> StepResult:
         """Nothing: the agent does not act between two calls of `advance`."""

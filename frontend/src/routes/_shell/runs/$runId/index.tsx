@@ -6,6 +6,7 @@ import { createFileRoute } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useMemo, useRef, useState, type ReactNode, type RefObject } from 'react';
 import { flushSync } from 'react-dom';
 import { panelsQuery } from '@/api/figures';
+import { mediaQuery } from '@/api/media';
 import { runQuery, type RunDetail } from '@/api/runs';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
@@ -35,6 +36,7 @@ const RUN_TABS = [
   'curves',
   'episodes',
   'diagnostics',
+  'media',
   'evaluations',
   'checkpoints',
   'config',
@@ -55,6 +57,8 @@ const validateSearch = (search: Unchecked) =>
     best: flag(search.best),
     /** Whether only settings that differ from their defaults are listed. */
     changed: flag(search.changed),
+    /** The agent step whose media are shown; by default the latest. */
+    step: typeof search.step === 'number' && search.step >= 0 ? Math.floor(search.step) : undefined,
     /** Style of the run's lines, as on the page that links here. */
     style: styles(search.style)?.split(',')[0],
   });
@@ -63,6 +67,7 @@ export const Route = createFileRoute('/_shell/runs/$runId/')({ validateSearch, c
 
 const ChangesCard = lazy(() => import('@/features/run/ChangesCard'));
 const StepNotesDialog = lazy(() => import('@/features/run/StepNotesDialog'));
+const MediaTab = lazy(() => import('@/features/media/MediaTab'));
 const LogTab = lazy(() => import('@/features/log/LogTab'));
 
 type Search = ReturnType<typeof validateSearch>;
@@ -71,6 +76,7 @@ const TABS = [
   { id: 'curves', label: 'Curves' },
   { id: 'episodes', label: 'Episodes' },
   { id: 'diagnostics', label: 'Diagnostics' },
+  { id: 'media', label: 'Media' },
   { id: 'evaluations', label: 'Evaluations' },
   { id: 'checkpoints', label: 'Checkpoints' },
   { id: 'config', label: 'Config' },
@@ -119,7 +125,12 @@ function LoadedRun({ run }: { run: RunDetail }) {
 
   const styles = useMemo(() => (search.style ? { style: [Number(search.style)] } : {}), [search.style]);
   const { data: panels } = useQuery(panelsQuery(run.id));
-  const tabs = TABS.filter(({ id }) => id !== 'diagnostics' || id === tab || panels?.length);
+  const { data: media } = useQuery(mediaQuery(run.id));
+  const isEmpty = {
+    diagnostics: !panels?.length,
+    media: !media || (media.items.length === 0 && media.n_not_kept === 0),
+  };
+  const tabs = TABS.filter(({ id }) => id === tab || !(id in isEmpty && isEmpty[id as keyof typeof isEmpty]));
 
   const root = useRef<HTMLDivElement>(null);
   // An address with an episode shows it.
@@ -174,6 +185,11 @@ function LoadedRun({ run }: { run: RunDetail }) {
           onSelect={watch}
         />
       ),
+    media: () => (
+      <Suspense fallback={<Loading label="Loading histograms and images" lines={12} />}>
+        <MediaTab run={run} at={search.step} onAt={(to) => change({ step: to }, true)} onWatch={watch} />
+      </Suspense>
+    ),
     evaluations: () => <EvaluationsTab run={run} />,
     checkpoints: () => <CheckpointsTab run={run} />,
     config: () => (

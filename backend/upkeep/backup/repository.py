@@ -296,8 +296,8 @@ def named_files(session: Session) -> Iterator[tuple[str, ArtifactKind, str, str 
         if video.thumbnail_bytes is not None:
             yield video.run_id, "videos", thumbnail_file(video.id), video.thumbnail_sha256
     media = select(Media.run_id, Media.file, Media.sha256).where(Media.file.is_not(None))
-    for run_id, file, sha256 in session.execute(media.execution_options(yield_per=_ROWS)):
-        yield run_id, "media", file, sha256
+    for item in session.execute(media.execution_options(yield_per=_ROWS)):
+        yield item.run_id, "media", item.file or "", item.sha256
 
 
 class _StoredJson(TypeDecorator[Any]):

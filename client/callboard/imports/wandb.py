@@ -242,15 +242,12 @@ def _histogram_of(value: Mapping[str, Any]) -> Histogram:
         packed = value.get("packedBins") or {
             name: value.get(f"packedBins.{name}") for name in ("min", "size", "count")
         }
-        low, n = packed.get("min"), packed.get("count")
-        if (
-            not _is_number(low)
-            or not _is_number(packed.get("size"))
-            or type(n) is not int
-            or not 0 < n <= 10_000
-        ):
+        low: Any = packed.get("min")
+        size: Any = packed.get("size")
+        n = packed.get("count")
+        if not _is_number(low) or not _is_number(size) or type(n) is not int or not 0 < n <= 10_000:
             return Histogram()
-        edges = np.linspace(low, low + packed["size"] * n, n + 1)
+        edges = np.linspace(low, low + size * n, n + 1)
     return Histogram(counts=value.get("values"), edges=edges)
 
 

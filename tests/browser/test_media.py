@@ -72,7 +72,10 @@ def test_bar_of_returns_lists_its_episodes(
     page.goto(f"{sqlite_service.url}/runs/{run.id}?tab=media")
     episodes = page.get_by_role("button", name=re.compile("Watch the episode"))
     expect(episodes).to_have_count(2)
-    page.get_by_role("img", name="Histogram of rollout/episode_return").locator(".point path").last.click()
+    figure = page.get_by_role("img", name="Histogram of rollout/episode_return")
+    bar = figure.locator(".point path").last.bounding_box()
+    assert bar is not None
+    page.mouse.click(bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)  # Plotly's layer is above it
     expect(episodes).to_have_count(1)
     expect(episodes).to_have_accessible_name("Watch the episode with return 9.00 at 50")
     page.get_by_role("button", name="All", exact=True).click()

@@ -21,6 +21,8 @@ RuleId = Literal["entropy_collapse", "exploding_gradient", "explained_variance",
 
 MIN_POINTS = 20
 """Of a series with fewer points nothing is said."""
+MIN_TRAINING_S = 30.0
+"""Of a run that has trained less, hardly anything is said."""
 _SMOOTHED = 5
 """Points whose median counts: a single outlier is no symptom."""
 _LASTING = 0.1
@@ -33,7 +35,7 @@ ENTROPY_FLOOR = 0.02
 NORM_FACTOR = 100.0
 VALUE_FACTOR = 5.0
 LAG_FACTOR, MIN_LAG = 3.0, 5.0
-SPEED_FACTOR, MIN_SPEED_S = 0.5, 60.0
+SPEED_FACTOR = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ class Training:
     wall_time_s: float
 
     def first_of(self, *metrics: str) -> Curve | None:
-        """The first of these metrics that has enough points."""
+        """The first of these metrics that has enough points of a run that has trained long enough."""
+        if self.wall_time_s < MIN_TRAINING_S:
+            return None
         known = (self.curves.get(metric) for metric in metrics)
         return next((curve for curve in known if curve is not None and len(curve.y) >= MIN_POINTS), None)
 
@@ -198,7 +202,7 @@ def speed(training: Training) -> Finding | None:
         training.first_of("speed/agent_steps_per_s"),
         training.first_of("optim/grad_norm", "loss/td", "loss/value"),
     )
-    if rate is None or training.wall_time_s < MIN_SPEED_S:
+    if rate is None:
         return None
     if learns is not None:  # what fills a replay memory before is faster
         is_learning = rate.x >= learns.x[0]

@@ -26,10 +26,12 @@ GOOD = curve(np.linspace(20, 500, N) + NOISE)
 POOR = curve(20 + NOISE, min=8, max=90)
 
 
-def symptoms(returns: Curve | None, y: dict[str, Any], **config: float) -> dict[str, int]:
+def symptoms(
+    returns: Curve | None, y: dict[str, Any], wall_time_s: float = 600.0, **config: float
+) -> dict[str, int]:
     """By rule, since when it applies to a run with these returns, metrics and settings."""
     curves = {name: curve(values) for name, values in y.items()}
-    training = Training(curves, returns, config, wall_time_s=600.0)
+    training = Training(curves, returns, config, wall_time_s)
     found_by = {rule.id: rule.find(training) for rule in RULES}
     return {rule: finding.since for rule, finding in found_by.items() if finding is not None}
 
@@ -97,8 +99,9 @@ def test_engine_is_slow_at_half_the_rate_of_its_first_quarter_or_without_cores()
     assert symptoms(GOOD, {CPU_GRANTED: PLATEAU * 90}) == {}
 
 
-def test_few_points_and_runs_without_such_metrics_say_nothing() -> None:
+def test_few_points_young_runs_and_those_without_such_metrics_say_nothing() -> None:
     assert symptoms(None, {}) == {}
     assert symptoms(POOR, {"train/accuracy": PLATEAU}) == {}
     first = np.full(10, 0.0)
     assert symptoms(POOR, {"loss/entropy": first, "optim/grad_norm": first, "value/mean": first}) == {}
+    assert symptoms(POOR, {"loss/entropy": PLATEAU / 1_000}, wall_time_s=20.0) == {}

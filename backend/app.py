@@ -77,6 +77,7 @@ _FIRST = (
     "live",
     "live_settings",
     "step_notes",
+    "symptoms",
     "retention",
     "play",
     "recordings",

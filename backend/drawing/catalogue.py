@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.host_load import CPU_GRANTED
-from backend.specs.metrics import Metric
+from backend.specs.metrics import EXPLAINED_VARIANCE, Metric
 from backend.specs.protocols import protocol_title
 from callboard import known_tags
 
@@ -45,6 +45,8 @@ _OF_MANY: dict[str, Metric] = {
     "loss/value": Metric("Value loss", "Value loss"),
     "loss/entropy": Metric("Policy entropy", "Entropy (nats)"),
     "loss/td": Metric("TD loss", "TD loss"),
+    "value/mean": Metric("Value of the latest states", "V, or max Q"),
+    EXPLAINED_VARIANCE: Metric("Explained variance of the returns", "1 − Var[R − V] / Var[R]"),
     "optim/learning_rate": Metric("Learning rate", "Learning rate"),
     "optim/grad_norm": Metric("Gradient norm before clipping", "L2 norm"),
     "speed/agent_steps_per_s": Metric("Throughput in agent steps", "Agent steps/s"),

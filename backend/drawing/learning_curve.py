@@ -60,6 +60,7 @@ def learning_curve_figure(
     restarts: Sequence[Mark] = (),
     setting_changes: Sequence[Mark] = (),
     notes: Sequence[Mark] = (),
+    symptoms: Sequence[Mark] = (),
     title: str = "Learning curve",
     styles: Mapping[str, int] | None = None,
     theme: Theme = "light",
@@ -81,6 +82,7 @@ def learning_curve_figure(
         restarts: in the lane.
         setting_changes: in the lane.
         notes: in the lane.
+        symptoms: in the lane.
         title: title of the figure.
         styles: by run; default: in the order of `runs`.
         theme: light or dark.
@@ -110,6 +112,7 @@ def learning_curve_figure(
     add_marks(figure, "restarts", restarts, colours, theme)
     add_marks(figure, "setting changes", setting_changes, colours, theme)
     add_marks(figure, "notes", notes, colours, theme)
+    add_marks(figure, "symptoms", symptoms, colours, theme)
     return figure
 
 

@@ -9,7 +9,7 @@ from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme
 from backend.drawing.theme import muted
 
-MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes", "notes"]
+MarkKind = Literal["checkpoints", "evaluations", "restarts", "setting changes", "notes", "symptoms"]
 
 _SYMBOLS: dict[MarkKind, str] = {
     "checkpoints": "line-ns-open",
@@ -17,6 +17,7 @@ _SYMBOLS: dict[MarkKind, str] = {
     "restarts": "triangle-right",
     "setting changes": "circle-open",
     "notes": "star",
+    "symptoms": "x",
 }
 _SYMBOL_PX = 9
 _MIDDLE = 0.5

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+EXPLAINED_VARIANCE = "value/explained_variance"
+"""Share of the variance of the returns that the values explain."""
+
 
 @dataclass(frozen=True)
 class Metric:

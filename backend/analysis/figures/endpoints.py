@@ -205,8 +205,8 @@ def palette(principal: Viewer) -> Palette:
 
 @router.get("/learning_curve", response_model=None, responses=FORMATS)
 def learning_curve(principal: Viewer, query: Wanted, export: Export, band: AroundRuns = "auto") -> Response:
-    """Returns over training, with evaluations, published scores, checkpoints, restarts, setting changes and
-    notes."""
+    """Returns over training, with evaluations, published scores, checkpoints, restarts, setting changes,
+    notes and symptoms."""
     name = FigureName("learning_curve", EPISODE_RETURN)
     return export.answer(query.figures([name], export.options, band=band), "learning_curve")
 

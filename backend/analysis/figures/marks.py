@@ -1,4 +1,4 @@
-"""Where on an axis what happened to runs is marked: restarts, changes of settings and notes."""
+"""Where on an axis what happened to runs is marked: restarts, changes of settings, notes and symptoms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from backend.analysis.symptoms.rules import Finding, Rule
 from backend.db import Attempt, Checkpoint, LiveSettings, Run, StepNote
 from backend.drawing.catalogue import X_AXES
 from backend.drawing.marks import Mark
@@ -80,12 +81,25 @@ def step_notes(
     marks = []
     for note in notes:
         run = runs[note.run_id]
-        x = x_of(_counters_at(note, run, saved_of.get(run.id, [])))
+        x = x_of(_counters_at(note.agent_steps, run, saved_of.get(run.id, [])))
         unit = X_AXES[run.step_unit].unit
         text = plain_text(" ".join(note.text.split()))
         if x is not None:
             label = f"{names[run.id]}note at {note.agent_steps:,} {unit}: {text}"
             marks.append(Mark(run.id, float(x), label))
+    return marks
+
+
+def symptoms(
+    observed: Sequence[tuple[Rule, Finding]], run: Run, saved: Sequence[Checkpoint], x_of: XOf
+) -> list[Mark]:
+    """Marks of where symptoms of a run began; as of notes."""
+    marks = []
+    for rule, finding in observed:
+        x = x_of(_counters_at(finding.since, run, saved))
+        if x is not None:
+            since = f"{finding.since:,} {X_AXES[run.step_unit].unit}"
+            marks.append(Mark(run.id, float(x), plain_text(f"{rule.title} since {since}: {finding.text}")))
     return marks
 
 
@@ -101,12 +115,12 @@ class _Counters:
     wall_time_s: float
 
 
-def _counters_at(note: StepNote, run: Run, saved: Sequence[Checkpoint]) -> _Counters:
+def _counters_at(agent_steps: int, run: Run, saved: Sequence[Checkpoint]) -> _Counters:
     rows: list[Checkpoint | Run] = sorted([*saved, run], key=lambda row: row.agent_steps)
     steps = [0, *(row.agent_steps for row in rows)]
 
     def at(name: str) -> float:
-        return float(np.interp(note.agent_steps, steps, [0, *(getattr(row, name) for row in rows)]))
+        return float(np.interp(agent_steps, steps, [0, *(getattr(row, name) for row in rows)]))
 
     counted = {name: at(name) for name in ("frames", "updates", "episodes", "wall_time_s")}
-    return _Counters(run.id, note.agent_steps, **counted)
+    return _Counters(run.id, agent_steps, **counted)

@@ -11,13 +11,14 @@ from backend.analysis.comparisons import service as comparisons
 from backend.analysis.comparisons.captions import results_in_words
 from backend.analysis.figures import repository
 from backend.analysis.figures.levels import evaluated, levels
-from backend.analysis.figures.marks import places_of, restarts, setting_changes, step_notes
+from backend.analysis.figures.marks import places_of, restarts, setting_changes, step_notes, symptoms
 from backend.analysis.figures.styles import run_styles
 from backend.analysis.metrics import service as metrics
 from backend.analysis.metrics.axes import MAX_X, Axes, with_scales
 from backend.analysis.metrics.charts import SeriesBuckets, curves
 from backend.analysis.metrics.run_axes import locator
 from backend.analysis.metrics.seed_groups import group_curve
+from backend.analysis.symptoms import service as doctor
 from backend.db import Run, Series
 from backend.drawing.catalogue import EPISODE_RETURN, X_AXES, describe
 from backend.drawing.curve import MANY, Band, CurveLine, add_lines, curve_figure
@@ -316,7 +317,7 @@ class _Drawing:
         return f"{what}, {subject((self._drawn or self.found).values())}"
 
     def _learning_curve(self, lines: Sequence[CurveLine], x: str) -> Figure:
-        """Returns, with evaluations, checkpoints, restarts, setting changes and notes."""
+        """Returns, with evaluations, checkpoints, restarts, setting changes, notes and symptoms."""
         session, request, runs_by_id = self._session, self._request, self._drawn
         run_ids, axes = list(runs_by_id), request.axes
         saved = repository.checkpoints(session, run_ids)
@@ -328,6 +329,10 @@ class _Drawing:
         names = {
             id_: f"{plain_text(name)}: " if len(runs_by_id) > 1 else "" for id_, name in self._names.items()
         }
+        observed: list[Mark] = []
+        if len(runs_by_id) == 1:
+            [run] = runs_by_id.values()
+            observed = symptoms(doctor.symptoms(session, run), run, saved, x_of)
         bests = [run.best_return for run in runs_by_id.values() if run.best_return is not None]
         return learning_curve_figure(
             lines,
@@ -348,6 +353,7 @@ class _Drawing:
             restarts=restarts(attempts, places, names),
             setting_changes=setting_changes(changes, attempts, places, names, x_of),
             notes=step_notes(repository.step_notes(session, run_ids), runs_by_id, saved, names, x_of),
+            symptoms=observed,
             x=x,
             smooth=axes.description,
             band=request.band,

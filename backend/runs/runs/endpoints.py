@@ -57,7 +57,6 @@ from backend.runs.runs.schemas import (
     TransitionOut,
 )
 from backend.runs.runs.script_provenance import ProcessOut
-from backend.specs.host_load import STARVED_PCT
 from backend.specs.run_fields import EXTERNAL, GroupName, ProjectName
 from backend.specs.states import LEASED, RunState
 
@@ -254,8 +253,6 @@ def read_run(run_id: RunId, principal: Viewer, session: ReadSession, state: AppS
         detail.silent_s = external.silent_s(session, run)
         detail.processes = [ProcessOut.of(row) for row in repository.processes(session, run_id)]
     detail.transitions = [TransitionOut.model_validate(t) for t in repository.transitions(session, run_id)]
-    granted_pct = repository.cpu_granted_pct(session, run_id)
-    detail.starved_pct = granted_pct if granted_pct is not None and granted_pct < STARVED_PCT else None
     return json_response(detail)
 
 

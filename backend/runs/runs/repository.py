@@ -15,7 +15,6 @@ from backend.db import (
     LogLine,
     Run,
     ScriptProcess,
-    Series,
     Transition,
     folding,
     keyset,
@@ -26,7 +25,6 @@ from backend.runs.runs.conditions import condition, expression
 from backend.runs.runs.fields import MetricField, resolve
 from backend.runs.runs.filters import Node
 from backend.runs.runs.groups import COMPUTED, Brief, GroupedRun, Specs
-from backend.specs.host_load import CPU_GRANTED
 from backend.specs.states import RunState
 
 SORTS: dict[str, InstrumentedAttribute[Any]] = {
@@ -156,14 +154,6 @@ def add_log_lines(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
 def groups_of(session: Session, ids: Sequence[str]) -> dict[str, str | None]:
     """The groups of those of these runs that exist."""
     return dict(session.execute(select(Run.id, Run.group).where(Run.id.in_(ids))).all())
-
-
-def cpu_granted_pct(session: Session, run_id: str) -> float | None:
-    """Mean of the run's processor time, in % of that and its waiting for a core; None if it is not known."""
-    query = select(Series.mean_value).where(
-        Series.run_id == run_id, Series.metric == CPU_GRANTED, Series.source == ""
-    )
-    return session.scalars(query).one_or_none()
 
 
 def attempts(session: Session, run_id: str) -> Sequence[Attempt]:

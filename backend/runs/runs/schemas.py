@@ -471,9 +471,6 @@ class RunDetail(RunOut):
     silent_s: Number = Field(default=None, examples=[4.2])
     """Time since the script of an external run has sent anything, at the time of the answer; null for other
     runs, and for those that do not run."""
-    starved_pct: Number = Field(default=None)
-    """Processor time of its processes in % of that and their waiting for a core, if that is below one half:
-    other programs had the cores. Null otherwise, and where the host's kernel does not record it."""
 
 
 class LogLineOut(Schema):

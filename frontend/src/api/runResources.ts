@@ -55,6 +55,17 @@ export const spreadEpisodesQuery = (run: string, n: number, range: readonly [num
     meta: { slow: true },
   });
 
+export type Symptom = components['schemas']['SymptomOut'];
+
+/** What is wrong with a run by its own metrics. */
+export const symptomsQuery = (run: string) =>
+  queryOptions({
+    queryKey: keys.runResource(run, 'series', 'symptoms'),
+    queryFn: ({ signal }) =>
+      unwrap(api.GET('/api/v1/runs/{run_id}/symptoms', { params: { path: path(run) }, signal })),
+    meta: { slow: true },
+  });
+
 export type MetricChange = components['schemas']['MetricChange'];
 
 /** A range of an axis. */

@@ -7,7 +7,7 @@ from backend.drawing.theme import muted
 from tests.backend.drawing.lines import A, B, valid
 
 COLOURS = {A: "#0072b2", B: "#d55e00"}
-KINDS: list[MarkKind] = ["checkpoints", "evaluations", "restarts", "setting changes", "notes"]
+KINDS: list[MarkKind] = ["checkpoints", "evaluations", "restarts", "setting changes", "notes", "symptoms"]
 
 
 def drawn(kind: MarkKind, *marks: Mark) -> go.Figure:

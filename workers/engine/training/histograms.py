@@ -1,4 +1,5 @@
-"""Histograms of an attempt: samples of a learner and returns of episodes, collected between two events."""
+"""What is made of samples of a learner: histograms, also of the returns of episodes, collected between two
+events, and how well its values explain the returns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from backend.specs.events import HistogramEvent
+from backend.specs.metrics import EXPLAINED_VARIANCE
 from workers.engine.training.journal import Journal
 
 MAX_BINS = 64
@@ -79,3 +81,23 @@ def bins_of(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
         return np.array([middle - half, middle + half]), np.array([float(len(values))])
     counts, edges = np.histogram(values.astype(np.float64), MAX_BINS, (low, high))
     return edges, counts.astype(np.float64)
+
+
+def critic_metrics(samples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """The mean value of the latest states, and how much of the variance of their returns it explains.
+
+        explained variance = 1 - Var[R - V] / Var[R],   R - V the advantages, before they are normalised
+
+    As in OpenAI's Baselines (Dhariwal et al. 2017), `explained_variance`: 1 is perfect, 0 as good as a
+    constant. Empty for what the samples do not state, and where the returns do not vary.
+    """
+    value_N = np.ravel(samples.get("policy/values", np.empty(0))).astype(float)
+    advantage_N = np.ravel(samples.get("policy/advantages", np.empty(0))).astype(float)
+    if not len(value_N) or not np.isfinite(value_N).all():
+        return {}
+    metrics = {"value/mean": float(value_N.mean())}
+    if len(advantage_N) == len(value_N) and np.isfinite(advantage_N).all():
+        variance = float(np.var(value_N + advantage_N))
+        if variance > 0:
+            metrics[EXPLAINED_VARIANCE] = 1 - float(np.var(advantage_N)) / variance
+    return metrics

@@ -25,7 +25,7 @@ from workers.engine.training.checkpoint import NAME, Checkpoints, DamagedCheckpo
 from workers.engine.training.control import Control
 from workers.engine.training.evaluation import EvaluationInterrupted
 from workers.engine.training.gpu_memory import out_of_memory_reason
-from workers.engine.training.histograms import Histograms
+from workers.engine.training.histograms import Histograms, critic_metrics
 from workers.engine.training.journal import Counters, Journal
 from workers.engine.training.replays import Replays, TrainingReplays
 from workers.engine.training.scoring import Scoring
@@ -340,7 +340,9 @@ class Training:
         new_steps = counters.agent_steps - self._reported_agent_steps
         if new_steps:
             if learner is not None:
-                self._histograms.add(learner.samples())
+                samples = learner.samples()
+                self._histograms.add(samples)
+                self._journal.record(critic_metrics(samples))
             self._histograms.emit()
             passed_s = max(now - self._reported_at, 1e-3)
             self._agent_steps_per_s = new_steps / passed_s

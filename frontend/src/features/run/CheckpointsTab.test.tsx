@@ -5,7 +5,7 @@ import { afterEach, expect, it } from 'vitest';
 import { keys } from '@/api/keys';
 import type { Run } from '@/api/runs';
 import { checkpointsQuery, evaluationsQuery, type Checkpoint, type Evaluation } from '@/api/runResources';
-import { CheckpointsTab } from './CheckpointsTab';
+import CheckpointsTab from './CheckpointsTab';
 import { EvaluationsTab } from './EvaluationsTab';
 
 const CHECKPOINT: Checkpoint = {

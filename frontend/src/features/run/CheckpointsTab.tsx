@@ -22,7 +22,7 @@ const FILES_OF_SCRIPT =
   'cannot be evaluated, resumed or forked from them. Open a file only if you trust the script.';
 
 /** The checkpoints, from which the run can be resumed or forked; of an external run, to download only. */
-export function CheckpointsTab({ run }: { run: Run }) {
+export default function CheckpointsTab({ run }: { run: Run }) {
   const denied = useDenied();
   const [evaluating, setEvaluating] = useState<string | null>(null);
   const pages = useInfiniteQuery(checkpointsQuery(run.id));

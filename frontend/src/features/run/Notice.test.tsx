@@ -2,7 +2,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
 import { cleanup, render, screen } from '@testing-library/react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { checkpointsQuery, episodesQuery } from '@/api/runResources';
+import { checkpointsQuery, episodesQuery, symptomsQuery } from '@/api/runResources';
 import { queueQuery, runQuery, type RunDetail } from '@/api/runs';
 import { Notice } from './Notice';
 import { keptText, lastRestart } from './restarts';
@@ -84,7 +84,6 @@ const run = (changes: Partial<RunDetail>): RunDetail =>
     attempts: [],
     processes: [],
     agent_steps: 0,
-    starved_pct: null,
     ...changes,
   }) as RunDetail;
 
@@ -161,7 +160,25 @@ it('a starting run shows its phase, and that it was restarted', async () => {
   expect(screen.getByRole('link', { name: 'Log' })).toBeTruthy();
 });
 
-it('a run that waited for a core says so', async () => {
-  await show(run({ state: 'finished', starved_pct: 12.4 }));
-  expect(text()).toContain('this run had 12 % of the processor time that it could use');
+it('what is wrong with a run is said with the step, what helps, and the source', async () => {
+  const client = (queries: QueryClient) =>
+    queries.setQueryData(symptomsQuery('R').queryKey, {
+      items: [
+        {
+          rule: 'entropy_collapse',
+          title: 'Entropy collapse',
+          since_agent_steps: 12_000,
+          text: 'The policy takes nearly always the same action.',
+          advice: 'Raise the entropy weight.',
+          settings: ['beta'],
+          source: 'Mnih et al. 2016',
+        },
+      ],
+    });
+  await show(run({ state: 'running', agent_steps: 20_000 }), client);
+  await screen.findByText('Entropy collapse');
+  expect(text()).toContain(
+    'Entropy collapse since agent step 12.0k. The policy takes nearly always the same action. ' +
+      'Raise the entropy weight. Settings: beta. (Mnih et al. 2016)',
+  );
 });

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { hostSilenceQuery } from '@/api/hosts';
-import { checkpointsQuery, episodesQuery } from '@/api/runResources';
+import { checkpointsQuery, episodesQuery, symptomsQuery } from '@/api/runResources';
 import { queueQuery, type RunDetail, type Run } from '@/api/runs';
 import { HEARTBEAT_S, useSilence } from '@/components/run/silence';
 import { RelativeTime } from '@/components/text';
@@ -14,10 +14,11 @@ import { keptText, lastRestart } from './restarts';
 import classes from './run.module.css';
 
 const Printed = lazy(() => import('./Printed'));
+const Symptoms = lazy(() => import('./Symptoms'));
 
 const LONG_START_S = 20;
 
-/** Why a run waits, how far its start is, how it failed, whether it was restarted and had a core. */
+/** Why a run waits, how far its start is, how it failed, whether it was restarted, and what is wrong with it. */
 export function Notice({ run }: { run: RunDetail }) {
   return (
     <>
@@ -27,7 +28,7 @@ export function Notice({ run }: { run: RunDetail }) {
       <Quiet run={run} />
       {run.state === 'failed' && <Failed run={run} />}
       {!hasEnded(run.state) && <Restarted run={run} />}
-      {run.starved_pct != null && <Starved pct={run.starved_pct} />}
+      <Doctor run={run} />
     </>
   );
 }
@@ -115,16 +116,14 @@ function Failed({ run }: { run: RunDetail }) {
   );
 }
 
-/** A run that waited longer for a core than it had one. */
-function Starved({ pct }: { pct: number }) {
+/** What the training doctor says of a run, which is mostly nothing. */
+function Doctor({ run }: { run: RunDetail }) {
+  const { data } = useQuery({ ...symptomsQuery(run.id), enabled: run.agent_steps > 0 });
+  if (!data || data.items.length === 0) return null;
   return (
-    <p className={classes.notice} data-kind="lost">
-      <IconClock size={16} aria-hidden="true" />
-      <span>
-        Other programs kept the cores busy: this run had <span className="num">{Math.round(pct)} %</span> of
-        the processor time that it could use. Its times and rates say little.
-      </span>
-    </p>
+    <Suspense>
+      <Symptoms run={run} items={data.items} />
+    </Suspense>
   );
 }
 

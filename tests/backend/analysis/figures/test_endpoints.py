@@ -16,8 +16,10 @@ import pytest
 from httpx import Client
 from sqlalchemy import Engine
 
+from backend.analysis.metrics import repository as metrics
 from backend.db import Attempt, LiveSettings, Run
 from backend.db.engine import writing
+from backend.specs.events import PointsEvent
 from tests.backend.analysis.comparisons.test_endpoints import two_rates
 from tests.backend.analysis.metrics.oracle import RecordedRun
 from tests.backend.drawing.lines import numbers
@@ -210,6 +212,25 @@ def test_note_is_marked_at_its_step_on_every_axis(
     (marks,) = traces(answer, run=recorded.run_id, marks="notes")
     assert marks["x"] == pytest.approx([at])
     assert marks["text"] == ["note at 1,500 agent steps: &lt;b&gt;falls&lt;/b&gt; from here"]
+
+
+def test_symptom_is_marked_where_it_began(engine: Engine, client: Client, recorded: RecordedRun) -> None:
+    run_id, steps = recorded.run_id, [500, 1500, 2500]
+    lost = PointsEvent(
+        metric="loss/value", source="", agent_steps=steps, frames=steps, wall_time_s=[1.0, 2.0, 3.0],
+        episodes=[0, 0, 0], value=[0.5, float("nan"), float("nan")],
+    )  # fmt: skip
+    with writing(engine) as session:
+        metrics.append(session, run_id, 1, 1, [lost])
+        session.get_one(Run, run_id).agent_steps = 3000
+    (symptom,) = client.get(f"/api/v1/runs/{run_id}/symptoms").json()["items"]
+    assert (symptom["rule"], symptom["since_agent_steps"]) == ("exploding_gradient", 1500)
+    assert symptom["settings"] == ["learning_rate", "max_grad_norm", "reward_clip"]
+    (marks,) = traces(
+        client.get(f"{FIGURES}/learning_curve", params={"run": run_id}).json(), marks="symptoms"
+    )
+    words = "Exploding gradient or value since 1,500 agent steps: The value loss became NaN or infinite."
+    assert (marks["x"], marks["text"]) == ([1500], [words])
 
 
 def test_marks_of_several_runs_name_their_run(engine: Engine, client: Client, recorded: RecordedRun) -> None:

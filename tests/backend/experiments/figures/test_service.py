@@ -59,8 +59,9 @@ def test_starved_runs_are_counted_in_captions_and_marked_on_their_pages(
     caption = figure(sqlite_service.client, study)["caption"]
     words = "1 of 12 finished runs had less than half of the processor time that they could use"
     assert caption.endswith(f"; {words}")
-    shown = [sqlite_service.client.get(f"/api/v1/runs/{run_id}").json() for run_id in run_ids[:3]]
-    assert [run["starved_pct"] for run in shown] == [35.0, None, None]
+    shown = [sqlite_service.client.get(f"/api/v1/runs/{run_id}/symptoms").json() for run_id in run_ids[:3]]
+    assert [[item["rule"] for item in page["items"]] for page in shown] == [["speed"], [], []]
+    assert "this run had 35 % of the processor time" in shown[0]["items"][0]["text"]
 
 
 def test_unknown_figure_is_404_and_names_those_that_exist(sqlite_service: RunningService) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from backend.specs.events import HistogramEvent
 from workers.engine.training.event_log import read_frames
-from workers.engine.training.histograms import MAX_VALUES, Histograms, bins_of
+from workers.engine.training.histograms import MAX_VALUES, Histograms, bins_of, critic_metrics
 from workers.engine.training.journal import Journal
 
 
@@ -67,3 +67,16 @@ def test_bins(values: Any, n_bins: int | None) -> None:
     assert (len(edges), len(counts), counts.sum()) == (n_bins + 1, n_bins, len(values))
     assert (np.diff(edges) > 0).all()
     assert edges[0] <= values.min() <= values.max() <= edges[-1]
+
+
+def test_explained_variance_is_of_returns_by_values() -> None:
+    values, returns = np.array([[0.0, 1.0], [2.0, 4.0]]), np.array([[0.5, 1.0], [2.0, 3.0]])
+    metrics = critic_metrics({"policy/values": values, "policy/advantages": returns - values})
+    assert metrics["value/mean"] == pytest.approx(1.75)
+    residual = np.mean((returns - values - np.mean(returns - values)) ** 2)
+    expected = 1 - residual / np.mean((returns - returns.mean()) ** 2)
+    assert metrics["value/explained_variance"] == pytest.approx(expected)
+    assert critic_metrics({"policy/values": values}) == {"value/mean": 1.75}
+    assert critic_metrics({"policy/values": values, "policy/advantages": -values}) == {"value/mean": 1.75}
+    assert critic_metrics({"policy/values": np.array([np.nan])}) == {}
+    assert critic_metrics({}) == {}

@@ -17,7 +17,6 @@ import { MetricCharts } from '@/features/curves/MetricCharts';
 import { AgentPanel } from '@/features/replay/AgentPanel';
 import { FilmStrip } from '@/features/replay/FilmStrip';
 import { SentVideosPanel } from '@/features/replay/SentVideosPanel';
-import { CheckpointsTab } from '@/features/run/CheckpointsTab';
 import { ConfigTab } from '@/features/run/ConfigTab';
 import { EpisodesTab } from '@/features/run/EpisodesTab';
 import { EvaluationsTab } from '@/features/run/EvaluationsTab';
@@ -68,6 +67,7 @@ export const Route = createFileRoute('/_shell/runs/$runId/')({ validateSearch, c
 const ChangesCard = lazy(() => import('@/features/run/ChangesCard'));
 const StepNotesDialog = lazy(() => import('@/features/run/StepNotesDialog'));
 const MediaTab = lazy(() => import('@/features/media/MediaTab'));
+const CheckpointsTab = lazy(() => import('@/features/run/CheckpointsTab'));
 const LogTab = lazy(() => import('@/features/log/LogTab'));
 
 type Search = ReturnType<typeof validateSearch>;
@@ -191,7 +191,11 @@ function LoadedRun({ run }: { run: RunDetail }) {
       </Suspense>
     ),
     evaluations: () => <EvaluationsTab run={run} />,
-    checkpoints: () => <CheckpointsTab run={run} />,
+    checkpoints: () => (
+      <Suspense fallback={<Loading label="Loading the checkpoints" />}>
+        <CheckpointsTab run={run} />
+      </Suspense>
+    ),
     config: () => (
       <ConfigTab
         run={run}

@@ -64,6 +64,14 @@ const ids = (text: string | undefined): string[] => text?.split(',').filter(Bool
 export const toDocument = ({ page, search }: PageState): ViewDocument =>
   page === 'runs' ? ofRuns(search) : ofCompare(search);
 
+/** The document of what a page shows: of its selected rows alone, if there are any. */
+export function shownDocument(state: PageState): ViewDocument {
+  const document = toDocument(state);
+  if (state.page !== 'runs' || state.search.group !== undefined) return document;
+  const selected = ids(state.search.selected).filter((id) => id !== '*');
+  return { ...document, runs: state.search.selected?.includes('*') ? [] : selected };
+}
+
 function ofRuns({ q, state, archived, group, sort, columns }: RunsSearch): ViewDocument {
   return {
     ...EMPTY,

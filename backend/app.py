@@ -20,6 +20,7 @@ from backend.access.audit.requests import record_change
 from backend.access.auth import endpoints as auth
 from backend.access.auth.oidc import endpoints as oidc
 from backend.access.auth.state import AuthState
+from backend.analysis.shares import endpoints as shares
 from backend.db.engine import make_engine
 from backend.http import docs, errors, frontend, openapi
 from backend.http.access import Guards
@@ -213,6 +214,6 @@ def _routes() -> list[BaseRoute]:
     # All at one level: FastAPI tries them again at each level that includes another.
     for resource in (*chain(*find_resources().values()), gameplay.router, play_stream.router):
         root.include_router(resource, prefix="/api/v1", dependencies=[Depends(refuse_unknown)])
-    for router in (health.router, docs.router, auth.link_router, oidc.router):
+    for router in (health.router, docs.router, auth.link_router, oidc.router, shares.page_router):
         root.include_router(router)
     return root.routes

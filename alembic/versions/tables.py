@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "7578df5b225a"
+revision = "0784dcd2a7eb"
 down_revision = None
 branch_labels = None
 depends_on = None

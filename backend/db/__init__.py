@@ -25,6 +25,7 @@ from backend.db.play import PlaySession, Recording, RecordingPart
 from backend.db.run import Attempt, DeletedRun, ExternalSource, Run, ScriptProcess
 from backend.db.saliency import StoredSaliency
 from backend.db.series import Series, SeriesChunk
+from backend.db.share import Share
 from backend.db.start_set import StartSet
 from backend.db.step_note import StepNote
 from backend.db.storage import CleanUp, RemovedFile, RetentionSettings
@@ -76,6 +77,7 @@ __all__ = [
     "ScriptProcess",
     "Series",
     "SeriesChunk",
+    "Share",
     "StartSet",
     "StepNote",
     "StoredAgent",

@@ -101,5 +101,6 @@ class Guards:
 Viewer = Annotated[Principal, Depends(RequireRole(Role.VIEWER))]
 LoggedIn = Annotated[Principal, Depends(RequireRole(Role.VIEWER, logged_in=True))]
 Operator = Annotated[Principal, Depends(RequireRole(Role.OPERATOR))]
+LoggedInOperator = Annotated[Principal, Depends(RequireRole(Role.OPERATOR, logged_in=True))]
 ExternalWriter = Annotated[Principal, Depends(RequireRole(Role.OPERATOR, external=True))]
 Admin = Annotated[Principal, Depends(RequireRole(Role.ADMIN))]

@@ -21,7 +21,7 @@ router = APIRouter(include_in_schema=False)
 
 CATCH_ALL = "/{path:path}"
 
-RESERVED_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets", "help")
+RESERVED_PATHS = ("api", "docs", "openapi.json", "healthz", "readyz", "metrics", "assets", "help", "s")
 """First path segments that are never pages."""
 
 

@@ -47,6 +47,8 @@ _HSTS = (b"strict-transport-security", b"max-age=31536000")
 API_HEADERS = [*_HEADERS, (b"cache-control", b"no-store")]
 
 _RUN = re.compile(r"/runs/([0-9A-HJKMNP-TV-Z]{26})(?:/|$)")
+_LINK = re.compile(r"^/s/[\w-]{30,}")
+"""A link to a page, which has its secret in its address."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = structlog.get_logger(__name__)
@@ -116,7 +118,7 @@ class SecurityMiddleware:
                 logged(
                     "request",
                     method=scope["method"],
-                    path=scope["path"],
+                    path=_LINK.sub("/s/…", scope["path"]),
                     status=status,
                     duration_ms=round(seconds * 1000, 1),
                 )

@@ -31,7 +31,7 @@ POINTS_COMPRESSION_LEVEL = 1
 """The CSV of a million points, 77 MB, becomes 27 MB in 0.5 s, as long as writing it takes; at level 4, 25 MB
 in 1.0 s."""
 
-COMPRESSED_PATHS = ("/api/", "/openapi.json")
+COMPRESSED_PATHS = ("/api/", "/openapi.json", "/s/")
 """The build has compressed the assets already."""
 
 _POINTS_PATHS = re.compile(r"/api/v1/runs/([^/]+/)?export")

@@ -42,6 +42,8 @@ EXCEPTIONS = {
     "/api/v1/runs/names": Role.VIEWER,  # stores nothing
     "/api/v1/studies/estimate": Role.VIEWER,  # stores nothing
     "/api/v1/studies/draft": Role.VIEWER,  # stores nothing
+    "/api/v1/shares/frozen": Role.VIEWER,  # stores nothing
+    "/api/v1/shares/{share_id:ulid}": Role.VIEWER,  # of one's own
     "/api/v1/tokens": Role.VIEWER,
     "/api/v1/tokens/{token_id}": Role.VIEWER,
     "/api/v1/users": Role.ADMIN,
@@ -55,8 +57,9 @@ BROWSER_ONLY = {
     "/api/v1/auth/password",
     "/api/v1/auth/sessions",
     "/api/v1/auth/sessions/{session_id}",
+    "POST /api/v1/shares",
 }
-"""Routes that reject tokens of every role."""
+"""Routes, or methods of routes, that reject tokens of every role."""
 
 
 def _needed(path: str, method: str) -> Role | None:
@@ -108,7 +111,7 @@ def test_every_route_accepts_or_rejects_each_role(service: RunningService, subte
                     assert status in (200, 303, 404, 422, 503)
                 elif role is None:
                     assert status == 401
-                elif not role.covers(needed) or path in BROWSER_ONLY:
+                elif not role.covers(needed) or not BROWSER_ONLY.isdisjoint((path, f"{method} {path}")):
                     assert status == 403
                 else:
                     assert status not in (401, 403)

@@ -47,16 +47,23 @@ def axe_violations(page: Page, variants: tuple[Variant, ...] = VARIANTS) -> dict
     return _violations(page, variants, _ALL)
 
 
+def violations(page: Page) -> list[str]:
+    """Violations of a page of whatever impact, as it is."""
+    page.evaluate(_AXE.read_text())
+    rules: list[str] = page.evaluate(_RUN, _ALL)
+    return rules
+
+
 def _violations(page: Page, variants: tuple[Variant, ...], impacts: tuple[str, ...]) -> dict[str, list[str]]:
     page.add_style_tag(content="* { transition: none !important }")  # no colours in transition
     page.evaluate(_AXE.read_text())
-    violations: dict[str, list[str]] = {}
+    by_variant: dict[str, list[str]] = {}
     for size, theme in variants:
         page.set_viewport_size(size)
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         page.wait_for_function(_IN_THEME, arg=theme)
         if rules := page.evaluate(_RUN, impacts):
-            violations[f"{size['width']} {theme}"] = rules
+            by_variant[f"{size['width']} {theme}"] = rules
     page.set_viewport_size(_DESKTOP)
-    return violations
+    return by_variant

@@ -61,6 +61,22 @@ def test_eight_configs_are_identified_compared_and_given_more_seeds(
     page.get_by_role("button", name="Draw all").click()
     expect(ends).to_have_count(8)
 
+    # One click compares with another config, whose line is wider.
+    star = page.get_by_role("button", name=f"Compare the others with {names[1]}")
+    star.click()
+    page.wait_for_url(re.compile("baseline=[0-9a-f]{16}"))
+    expect(star).to_have_attribute("aria-pressed", "true")
+    expect(verdict).to_contain_text(f"the baseline {names[1]}")
+    scores = page.get_by_role("region", name="Scores by config").get_by_role("row")
+    expect(scores.filter(has_text=names[0]).first).to_contain_text(re.compile(r"\+640.*p ="))
+    expect(page.locator(".scatterlayer .js-line[style*='stroke-width: 3.5px']")).to_have_count(1)
+    rows.nth(4).get_by_role("button", name=re.compile("^Actions for")).click()
+    page.get_by_role("menuitem", name="Pin to the top").click()
+    expect(rows.first).to_contain_text(names[4])
+    rows.first.get_by_role("button", name=re.compile("^Actions for")).click()
+    page.get_by_role("menuitem", name="Unpin").click()
+    expect(rows.first).to_contain_text(names[0])
+
     page.get_by_role("button", name="IQM").click()
     expect(rows.first).to_contain_text(names[-1])
     rows.first.focus()

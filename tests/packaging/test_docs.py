@@ -20,6 +20,7 @@ from pydantic import BaseModel
 
 import callboard
 from backend.access.users.schemas import UserChanges
+from backend.analysis.shares.schemas import FrozenRequest
 from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.studies.schemas import StudyRequest, StudySource
 from backend.external.schemas import (
@@ -155,6 +156,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "runs/$RUN/media": MediaUpload,
     "studies": StudyRequest,
     "studies/draft": StudySource,
+    "shares/frozen": FrozenRequest,
     "sweeps": SweepSpec,
     "retention/installation": InstallationPolicy,
     "users/01ARZ3NDEKTSV4RRFFQ69G5FAV": UserChanges,

@@ -43,6 +43,7 @@ from backend.db import (
     LoginSession,
     Media,
     Run,
+    Share,
     Token,
     Video,
     migrate,
@@ -109,8 +110,8 @@ def _finish(copy: sqlite3.Connection) -> None:
 def restore(source: Path, db_engine: Engine, *, keep_tokens: bool = False) -> list[str]:
     """Copy all rows of a SQLite file with the newest schema into an empty, migrated database, or none.
 
-    Sessions and login links end, and tokens expire unless `keep_tokens`: they may have been revoked since the
-    backup. Returns the names of the tokens that have expired by this.
+    Sessions, login links and links to pages end, and tokens expire unless `keep_tokens`: they may have been
+    revoked since the backup. Returns the names of the tokens that have expired by this.
     """
     with (
         opened(sqlite_url(source)) as copied,
@@ -120,6 +121,7 @@ def restore(source: Path, db_engine: Engine, *, keep_tokens: bool = False) -> li
         copy_rows(connection, target)
         target.execute(delete(LoginSession))
         target.execute(delete(LoginLink))
+        target.execute(delete(Share))
         if keep_tokens:
             return []
         unexpired = or_(Token.expires_at.is_(None), Token.expires_at > utc_now())

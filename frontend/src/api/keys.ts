@@ -102,6 +102,7 @@ export const keys = {
   account: () => [UNWATCHED, 'account'] as const,
   users: () => [UNWATCHED, 'account', 'users'] as const,
   tokens: () => [UNWATCHED, 'account', 'tokens'] as const,
+  shares: (everyone: boolean) => [UNWATCHED, 'shares', everyone] as const,
   sessions: () => [UNWATCHED, 'account', 'sessions'] as const,
   audit: (filter: unknown) => [UNWATCHED, 'audit', filter] as const,
   auditActions: () => [UNWATCHED, 'audit-actions'] as const,

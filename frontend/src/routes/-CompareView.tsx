@@ -205,6 +205,15 @@ export function CompareView({ search, onSearch, head }: Props) {
         : visible,
     [grouped, rows, hidden, visible],
   );
+  const pins = useMemo(() => new Set(search.pins?.split(',') ?? []), [search.pins]);
+  /** Of runs, only those of a config that was chosen: by default the first is compared with. */
+  const baselines = useMemo(() => {
+    const configs = comparison?.baselines ?? [];
+    if (grouped) return new Set(groups.length > 1 ? configs : []);
+    const chosen = search.baseline !== undefined && configs.includes(search.baseline);
+    return new Set(runs.flatMap(({ id }) => (chosen && groupOf.get(id) === search.baseline ? [id] : [])));
+  }, [comparison, grouped, groups, groupOf, runs, search.baseline]);
+  const bold = search.baseline === undefined ? undefined : baselines;
   const environments = useMemo(() => [...new Set(visible.map(({ environment }) => environment))], [visible]);
   const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
   const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
@@ -279,6 +288,7 @@ export function CompareView({ search, onSearch, head }: Props) {
           runs={runs}
           onSearch={(to) => change(to, to.x === search.x)}
           styles={drawnStyles}
+          bold={bold}
         >
           <div className={classes.workspace} data-listed={isListed || undefined}>
             {isListed && (
@@ -301,8 +311,14 @@ export function CompareView({ search, onSearch, head }: Props) {
                   }
                   hidden={hidden}
                   onHidden={(to) => change({ hidden: to && (to.join(',') || NONE_HIDDEN) }, true)}
-                  baselines={comparison?.baselines ?? []}
-                  onBaseline={(baseline) => change({ baseline, pairs: undefined })}
+                  pins={pins}
+                  onPins={(to) => change({ pins: to.join(',') || undefined }, true)}
+                  baselines={baselines}
+                  onBaseline={
+                    groups.length > 1
+                      ? (id) => change({ baseline: grouped ? id : groupOf.get(id), pairs: undefined }, true)
+                      : undefined
+                  }
                   onAdd={add}
                   onRemove={(row) => remove(row.runs.map(({ id }) => id))}
                   missing={missing.filter((id) => ids.includes(id))}

@@ -62,6 +62,7 @@ LISTS = {
     "branches": 2,
     "hosts": 2,
     "views": 2,
+    "shares": 2,
 }
 """Address -> how many of its items there are."""
 ENVIRONMENT = {
@@ -109,6 +110,9 @@ class Rows:
             ids["view_id"] = view.json()["id"]
             changed = {"document": {"filter": "seed=1"}}
             client.patch(f"/api/v1/views/{ids['view_id']}", json=changed).raise_for_status()
+        for _ in range(2):
+            page = {"document": {"runs": [run.id]}}
+            ids["share_id"] = client.post("/api/v1/shares", json=page).json()["id"]
         of_policy = {
             "episode_id": episode.id,
             "run_id": run.id,

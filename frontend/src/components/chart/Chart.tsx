@@ -78,6 +78,16 @@ function placedLabels(element: HTMLElement, lines: readonly Data[] | null): read
   return labels.map((label, at) => ({ ...label, left, top: tops[at] ?? 0 }));
 }
 
+const BOLD_PX = 3.5;
+
+/** The traces, with wider lines for some runs or groups. */
+const withBold = (data: Data[], bold: ReadonlySet<string>): Data[] =>
+  data.map((trace) => {
+    const { meta, line } = trace as Trace & { meta?: { kind?: string }; line?: object };
+    const isBold = meta?.kind === 'line' && bold.has(seriesOf(trace as Trace) ?? '');
+    return isBold ? ({ ...trace, line: { ...line, width: BOLD_PX } } as Data) : trace;
+  });
+
 /** Fades the lines and bands of all runs and groups but one; without one, none. */
 function fadeOthers(element: HTMLElement, series: string | null): void {
   for (const node of element.querySelectorAll<SVGGElement>('.scatterlayer > .trace')) {
@@ -177,7 +187,7 @@ function DrawnChart({
   const shownData = useRef(data);
   /** The lines that are named at their ends; null if none is. */
   const labelled = useRef<readonly Data[] | null>(null);
-  const { view: pageView, change, crosshair, series } = useCurveView();
+  const { view: pageView, change, crosshair, series, bold } = useCurveView();
   const { zoom } = pageView;
   const pointed = useSyncExternalStore(series.subscribe, series.get);
   const onZoom = useRef(change);
@@ -202,7 +212,7 @@ function DrawnChart({
       const drawing = isLabelled || isListed ? withoutLines(data, layout) : { data, layout };
       labelled.current = isLabelled ? data : null;
       return {
-        data: drawing.data,
+        data: bold ? withBold(drawing.data, bold) : drawing.data,
         layout: {
           ...(isLabelled ? withRoom(drawing.layout, data) : drawing.layout),
           xaxis: {
@@ -216,7 +226,7 @@ function DrawnChart({
         },
       };
     },
-    [data, layout, view, zoom, endNames, isListed],
+    [data, layout, view, zoom, endNames, isListed, bold],
   );
   const onDrawn = useCallback(
     (element: PlotlyHTMLElement, first: boolean): void => {

@@ -18,13 +18,15 @@ type Props = {
   search: Search;
   onSearch: (to: Search) => void;
   styles?: StyleParameters | undefined;
+  /** Runs or groups with wider lines. */
+  bold?: ReadonlySet<string> | undefined;
   /** The runs of its charts, some of which may count iterations. */
   runs?: readonly Counting[];
   children: ReactNode;
 };
 
 /** Keeps the view of all charts inside it in the page's address. */
-export function CurveViewProvider({ search, onSearch, styles, runs = [], children }: Props) {
+export function CurveViewProvider({ search, onSearch, styles, bold, runs = [], children }: Props) {
   const [crosshair] = useState(() => new Pointed<Place>());
   const [series] = useState(() => new Pointed<string>());
   const latest = useRef(onSearch);
@@ -41,8 +43,9 @@ export function CurveViewProvider({ search, onSearch, styles, runs = [], childre
       crosshair,
       series,
       styles,
+      bold,
       steps,
     };
-  }, [x, smooth, smoothing, scale, zoom, log, crosshair, series, styles, steps]);
+  }, [x, smooth, smoothing, scale, zoom, log, crosshair, series, styles, bold, steps]);
   return <CurveViewContext value={state}>{children}</CurveViewContext>;
 }

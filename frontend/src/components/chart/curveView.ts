@@ -110,6 +110,8 @@ export type CurveViewState = {
   change: (to: Partial<CurveView>) => void;
   /** Styles of the series, where they are not those of their order. */
   styles?: StyleParameters | undefined;
+  /** Runs or groups with wider lines, such as the baseline. */
+  bold?: ReadonlySet<string> | undefined;
   /** The place under the pointer, shown on all charts. */
   crosshair: Pointed<Place>;
   /** Id of the run or group that is pointed at in a chart or in the list: the lines of others are faded. */

@@ -156,6 +156,8 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
     hidden: seriesIds(search.hidden),
     /** The order of the list of runs or groups. */
     sort: listSort(search.sort),
+    /** Runs or groups that stay on top of it. */
+    pins: seriesIds(search.pins),
     /** Whether the list stands beside the charts, or is hidden; without it, the page is the list alone. */
     list: oneOf(search.list, ['beside', 'hidden'] as const),
     ...curveSearch(search),

@@ -5,6 +5,8 @@ import {
   IconDots,
   IconEye,
   IconEyeOff,
+  IconPinFilled,
+  IconStar,
   IconStarFilled,
   IconX,
 } from '@tabler/icons-react';
@@ -38,9 +40,13 @@ type Props = {
   hidden: ReadonlySet<string>;
   /** Receives the ids of all rows that are not drawn; undefined: all but the best. */
   onHidden: (hidden: readonly string[] | undefined) => void;
-  /** The groups with which the others are compared. */
-  baselines: readonly string[];
-  onBaseline: (group: string) => void;
+  /** Rows that stay on top. */
+  pins: ReadonlySet<string>;
+  onPins: (pins: readonly string[]) => void;
+  /** The rows of the config with which the others are compared. */
+  baselines: ReadonlySet<string>;
+  /** Sets the config of a row as that; undefined while there is no other config. */
+  onBaseline: ((row: string) => void) | undefined;
   /** A run is dropped here. */
   onAdd: (id: string) => void;
   onRemove: (row: Row) => void;
@@ -62,13 +68,15 @@ export function SeriesList(props: Props) {
     onSort,
     hidden,
     onHidden,
+    pins,
+    onPins,
     onAdd,
     missing,
     onRemoveMissing,
   } = props;
   const [cursor, setCursor] = useState<string>();
   const lookOf = useLineStyles();
-  const order = sorted(rows, sort);
+  const order = sorted(rows, sort, pins);
   const scores = rows.flatMap((row) => row.scores);
   const scale = [Math.min(...scores), Math.max(...scores)] as const;
   const current = order.some(({ id }) => id === cursor) ? cursor : order[0]?.id;
@@ -138,7 +146,9 @@ export function SeriesList(props: Props) {
             colour={lookOf(props.styles.get(row.id) ?? 0)?.colour ?? 'var(--muted)'}
             scale={scale}
             isHidden={hidden.has(row.id)}
-            isBaseline={grouped && rows.length > 1 && props.baselines.includes(row.id)}
+            isBaseline={props.baselines.has(row.id)}
+            isPinned={pins.has(row.id)}
+            onPin={(id) => onPins(pins.has(id) ? [...pins].filter((pin) => pin !== id) : [...pins, id])}
             isCurrent={row.id === current}
             onCurrent={setCursor}
             onToggle={toggle}
@@ -225,6 +235,9 @@ type RowProps = Pick<Props, 'grouped' | 'styles' | 'onStyle' | 'onBaseline' | 'o
   scale: readonly [number, number];
   isHidden: boolean;
   isBaseline: boolean;
+  isPinned: boolean;
+  /** Pins it, or no longer. */
+  onPin: (id: string) => void;
   /** Whether it is the stop of the Tab key. */
   isCurrent: boolean;
   onCurrent: (id: string) => void;
@@ -234,7 +247,8 @@ type RowProps = Pick<Props, 'grouped' | 'styles' | 'onStyle' | 'onBaseline' | 'o
 };
 
 function SeriesRow(props: RowProps) {
-  const { row, grouped, styles, onStyle, colour, scale, isHidden, isBaseline, isCurrent, onCurrent } = props;
+  const { row, grouped, styles, onStyle, colour, scale, isHidden, isBaseline, isPinned } = props;
+  const { isCurrent, onCurrent, onBaseline } = props;
   const { id, name, label, score, scores, seeds, runs } = row;
   const { series } = useCurveView();
   const isPointed = useSyncExternalStore(series.subscribe, () => series.get() === id);
@@ -300,11 +314,8 @@ function SeriesRow(props: RowProps) {
         {!grouped && run && run.state !== 'finished' && (
           <StateBadge state={run.state} reason={run.state_reason} />
         )}
-        {isBaseline && (
-          <span className="row nowrap">
-            <IconStarFilled className={classes.star ?? ''} size={12} aria-hidden="true" /> baseline
-          </span>
-        )}
+        {isBaseline && <span className="nowrap">baseline</span>}
+        {isPinned && <IconPinFilled size={12} aria-label="Pinned" />}
       </span>
       <span role="gridcell" className="right">
         <Score value={score} early={row.isEarly} />
@@ -319,6 +330,20 @@ function SeriesRow(props: RowProps) {
         />
       </span>
       <span role="gridcell">
+        {onBaseline && (
+          <ActionIcon
+            size={20}
+            variant="subtle"
+            color={isBaseline ? 'indigo' : 'gray'}
+            tabIndex={-1}
+            aria-label={`Compare the others with ${label}`}
+            aria-pressed={isBaseline}
+            title={isBaseline ? 'The baseline: the others are compared with it' : 'Set as baseline'}
+            onClick={() => onBaseline(id)}
+          >
+            {isBaseline ? <IconStarFilled size={14} /> : <IconStar size={14} />}
+          </ActionIcon>
+        )}
         <Menu position="bottom-end" withinPortal>
           <Menu.Target>
             <ActionIcon
@@ -332,7 +357,7 @@ function SeriesRow(props: RowProps) {
             </ActionIcon>
           </Menu.Target>
           <Menu.Dropdown>
-            {grouped && <Menu.Item onClick={() => props.onBaseline(id)}>Set as baseline</Menu.Item>}
+            <Menu.Item onClick={() => props.onPin(id)}>{isPinned ? 'Unpin' : 'Pin to the top'}</Menu.Item>
             <Menu.Item onClick={() => props.onOnly(id)}>Draw only this</Menu.Item>
             <Menu.Item onClick={() => props.onRemove(row)}>Remove</Menu.Item>
           </Menu.Dropdown>

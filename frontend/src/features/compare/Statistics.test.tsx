@@ -150,6 +150,7 @@ it('compares each config with the best one where there are many pairs, and all o
   const pairs = ids.flatMap((a, at) => ids.slice(at + 1).map((b) => ({ a, b })));
   const comparison = {
     ...scored('training', null, 0),
+    baselines: ['b'],
     best: [{ environment: 'ALE/Pong-v5', group: 'c' }],
     groups: ids.map((id) => ({ ...group, id, name: id })),
     improvements: pairs.map((pair) => ({
@@ -173,6 +174,13 @@ it('compares each config with the best one where there are many pairs, and all o
       </QueryClientProvider>
     </MantineProvider>,
   );
+  const scores = within(screen.getByRole('region', { name: 'Scores by config' })).getAllByRole('row');
+  const texts = scores.slice(1).map(({ lastChild: p }) => [p?.previousSibling?.textContent, p?.textContent]);
+  expect(texts.slice(0, 3)).toEqual([
+    ['+1.00', 'p = 0.50'],
+    ['baseline', ''],
+    ['−1.00', 'p = 0.50'],
+  ]);
   const rows = () =>
     within(screen.getByRole('region', { name: 'Pairwise comparison' }))
       .getAllByRole('row')

@@ -6,7 +6,14 @@ import type { Run } from '@/api/runs';
 import { useLineStyles } from '@/components/chart/lineStyles';
 import type { Styles } from '@/components/chart/seriesStyles';
 import { StylePicker } from '@/components/chart/StylePicker';
-import { differenceScaleOf, formatEstimate, Interval, scaleOf, verdict } from '@/components/Estimate';
+import {
+  differenceScaleOf,
+  formatEstimate,
+  formatP,
+  Interval,
+  scaleOf,
+  verdict,
+} from '@/components/Estimate';
 import { ExportTable } from '@/components/ExportTable';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import type { TermId } from '@/components/glossary';
@@ -14,11 +21,20 @@ import { ScrollPanel } from '@/components/ScrollPanel';
 import { Terms } from '@/components/Term';
 import { Name } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
-import { formatCount, formatDuration, formatScore, formatInteger, plural, protocolLabel } from '@/lib/format';
+import {
+  DASH,
+  formatCount,
+  formatDuration,
+  formatScore,
+  formatInteger,
+  plural,
+  protocolLabel,
+} from '@/lib/format';
 import { stepsOf, stepsTitle } from '@/lib/run';
 import curves from '@/components/chart/curves.module.css';
 import classes from './compare.module.css';
 import { Threshold } from './Threshold';
+import { signed } from './Verdict';
 
 const NO_STYLES: Styles = new Map();
 
@@ -142,6 +158,7 @@ export function Statistics(props: Props) {
             onStyle={onStyle}
             baselines={data?.baselines ?? []}
             onBaseline={(baseline) => onView({ ...view, baseline, pairs: undefined })}
+            improvements={data?.improvements ?? []}
             threshold={data?.threshold ?? null}
             evaluated={data?.score === 'evaluation'}
             {...(environments.size > 1 ? { environment } : {})}
@@ -278,6 +295,7 @@ type TableProps = {
   onStyle: (group: string, style: number) => void;
   baselines: readonly string[];
   onBaseline: (group: string) => void;
+  improvements: Comparison['improvements'];
   threshold: number | null;
   /** Whether the scores are of evaluations, each under a protocol. */
   evaluated: boolean;
@@ -290,11 +308,14 @@ function GroupsTable({
   onStyle,
   baselines,
   onBaseline,
+  improvements,
   threshold,
   evaluated,
   environment,
 }: TableProps) {
   const [from, to] = scaleOf(groups);
+  const baseline = groups.find(({ id }) => baselines.includes(id));
+  const isCompared = baseline !== undefined && groups.length > 1;
   const lookOf = useLineStyles();
   const steps = stepsTitle(groups);
   const areMixed = new Set(groups.map(stepsOf)).size > 1;
@@ -314,6 +335,14 @@ function GroupsTable({
             <th>Median [95 % CI]</th>
             <th aria-hidden="true" />
             <th className="right">Interquartile mean</th>
+            {isCompared && (
+              <>
+                <th>
+                  Difference from <IconStarFilled size={10} aria-label="the baseline" /> [95 % CI]
+                </th>
+                <th className="right">p</th>
+              </>
+            )}
             {threshold !== null && (
               <>
                 <th className="right">Reached {formatScore(threshold)}</th>
@@ -329,6 +358,9 @@ function GroupsTable({
           {groups.map((group) => {
             const style = styles.get(group.id);
             const colour = style === undefined ? undefined : lookOf(style)?.colour;
+            const pair = improvements.find(
+              ({ a, b }) => (a === group.id && b === baseline?.id) || (b === group.id && a === baseline?.id),
+            );
             return (
               <tr key={group.id}>
                 <td>
@@ -378,6 +410,14 @@ function GroupsTable({
                   )}
                 </td>
                 <td className="right num">{formatEstimate(group.iqm, formatScore)}</td>
+                {isCompared && (
+                  <>
+                    <td className="num nowrap">
+                      {group === baseline ? 'baseline' : pair ? signed(pair, group.id) : DASH}
+                    </td>
+                    <td className="right num nowrap">{pair ? formatP(pair.p_adjusted) : ''}</td>
+                  </>
+                )}
                 {threshold !== null && (
                   <>
                     <td className="right num">

@@ -88,12 +88,12 @@ function headline(result: Improvement | undefined, hasRival: boolean): string {
   return result?.better ? 'is better than' : 'is ahead of';
 }
 
-/** The difference of the best group from its rival, with its interval. */
-function signed({ a, difference }: Improvement, best: string): string {
+/** The difference of a group of a pair from the other one, with its interval. */
+export function signed({ a, difference }: Improvement, group: string): string {
   const { value, low, high } = difference;
   const negative = (bound: number | null): number | null => (bound === null ? null : -bound);
   const turned =
-    a === best ? difference : { value: negative(value), low: negative(high), high: negative(low) };
+    a === group ? difference : { value: negative(value), low: negative(high), high: negative(low) };
   const text = formatEstimate(turned, formatScore);
   return (turned.value ?? 0) > 0 ? `+${text}` : text;
 }

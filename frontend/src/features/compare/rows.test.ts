@@ -25,6 +25,8 @@ it('rows without a score stand last in both directions, those that broke off or 
   ];
   expect(idsOf(sorted(rows, '-score'))).toBe('cabed');
   expect(idsOf(sorted(rows, 'score'))).toBe('acbed');
+  // Pinned ones stand on top in either order.
+  expect(idsOf(sorted(rows, '-score', new Set(['d', 'a'])))).toBe('adcbe');
 });
 
 it('the best six are drawn at first, and later what the address says', () => {

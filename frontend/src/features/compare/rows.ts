@@ -79,10 +79,15 @@ const byScore = (a: Row, b: Row, sign: number): number =>
   Number(a.isEarly) - Number(b.isEarly) ||
   byNumber(a.score, b.score, sign);
 
-export function sorted(rows: readonly Row[], sort: ListSort): Row[] {
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** The rows in an order, with pinned ones on top. */
+export function sorted(rows: readonly Row[], sort: ListSort, pins: ReadonlySet<string> = NOTHING): Row[] {
   const sign = sort.startsWith('-') ? -1 : 1;
   const by = sort.replace('-', '');
   return rows.toSorted((a, b) => {
+    const byPin = Number(pins.has(b.id)) - Number(pins.has(a.id));
+    if (byPin !== 0) return byPin;
     if (by === 'name') return sign * compareNames(a.name, b.name);
     if (by === 'n') return sign * ((a.seeds?.all ?? 1) - (b.seeds?.all ?? 1));
     return byScore(a, b, sign);

@@ -1,15 +1,19 @@
 import { Button, SegmentedControl } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { asProblem } from '@/api/problem';
 import { changeView, storeView, type View, type ViewDocument } from '@/api/views';
 import { LoadingButton } from '@/components/controls';
 import { useDenied } from '@/components/permission';
-import { differs, linkTo, type PageState, toDocument } from './document';
+import { differs, linkTo, type PageState, shownDocument, suggestedName, toDocument } from './document';
 import { SaveDialog } from './SaveDialog';
 import { ViewMenu } from './ViewMenu';
 import classes from './views.module.css';
+
+const ShareDialog = lazy(async () => ({
+  default: (await import('@/features/shares/ShareDialog')).ShareDialog,
+}));
 
 type Props = {
   state: PageState;
@@ -37,6 +41,7 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
   const client = useQueryClient();
   const denied = useDenied();
   const [naming, setNaming] = useState(false);
+  const [sharing, setSharing] = useState(false);
   const document = toDocument(state);
   const isChanged = view !== undefined && differs(state, view.document);
   /** The version that was changed here: somebody else may have saved another one meanwhile. */
@@ -75,6 +80,9 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
           Save view
         </Button>
       )}
+      <Button variant="default" onClick={() => setSharing(true)}>
+        Share
+      </Button>
       {isChanged && (
         <>
           <span role="status">Changed</span>
@@ -93,6 +101,18 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
       )}
       {isChanged && refused !== undefined && <span className="muted">{refused}</span>}
       {save.isError && isChanged && <span role="alert">{asProblem(save.error).message}</span>}
+      {sharing && (
+        <Suspense fallback={null}>
+          <ShareDialog
+            page={{
+              title: view?.name ?? suggestedName(document, new Set()),
+              project: project ?? null,
+              document: shownDocument(state),
+            }}
+            onClose={() => setSharing(false)}
+          />
+        </Suspense>
+      )}
       {naming && (
         <SaveDialog
           document={document}

@@ -38,6 +38,7 @@ const STATES: Record<string, PageState> = {
     group_styles: '0f3c5a7e:3',
     hidden: B,
     sort: '-name',
+    pins: `${B},0f3c5a7e`,
     list: 'hidden',
     x: 'wall_time_s',
     smoothing: 'ema',

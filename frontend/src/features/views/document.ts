@@ -64,6 +64,14 @@ const ids = (text: string | undefined): string[] => text?.split(',').filter(Bool
 export const toDocument = ({ page, search }: PageState): ViewDocument =>
   page === 'runs' ? ofRuns(search) : ofCompare(search);
 
+/** The document of what a page shows: of its selected rows alone, if there are any. */
+export function shownDocument(state: PageState): ViewDocument {
+  const document = toDocument(state);
+  if (state.page !== 'runs' || state.search.group !== undefined) return document;
+  const selected = ids(state.search.selected).filter((id) => id !== '*');
+  return { ...document, runs: state.search.selected?.includes('*') ? [] : selected };
+}
+
 function ofRuns({ q, state, archived, group, sort, columns }: RunsSearch): ViewDocument {
   return {
     ...EMPTY,
@@ -121,6 +129,7 @@ function ofCompare(search: CompareSearch): ViewDocument {
     hidden: search.hidden === undefined ? null : ids(search.hidden).filter((id) => id !== NONE_HIDDEN),
     sort: search.sort ?? null,
     grouping: search.group ?? null,
+    pins: ids(search.pins),
     baseline: search.baseline ?? null,
     colours: Object.fromEntries([...ofRuns, ...parseGroupStyles(search.group_styles)]),
     panels: [...lines, ...scatter],
@@ -187,6 +196,7 @@ function toCompare(document: ViewDocument): CompareSearch {
     group_styles: formatGroupStyles(new Map([...styles].filter(([id]) => !runs.includes(id)))) || undefined,
     hidden: hidden ? hidden.join(',') || NONE_HIDDEN : undefined,
     sort: listSort(document.sort),
+    pins: document.pins?.join(',') || undefined,
     list: document.list === 'hidden' ? document.list : 'beside',
     x: unless<XAxis>(EMPTY.curves.x, x),
     smooth: smoothing === 'points' ? (weight ?? undefined) : undefined,

@@ -108,7 +108,7 @@ SECRET = "jsons://lab.example/address-with-a-secret"
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
-LEFT_OUT = ("clean_up", "sessions", "login_links")
+LEFT_OUT = ("clean_up", "sessions", "login_links", "shares")
 """Tables whose rows no restore has."""
 
 

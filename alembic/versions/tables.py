@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "7578df5b225a"
+revision = "5b12a5e426e9"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -116,7 +116,7 @@ def refuse(run: Run, action: str) -> None:
     """Refuse an action that external runs do not have.
 
     Raises:
-        Conflict: the run is an external one.
+        Conflict: the run is an external one, and no host's command that a worker could start or kill.
     """
-    if run.origin == EXTERNAL:
+    if run.origin == EXTERNAL and not (run.runs_here and action in ("resume", "kill")):
         raise Conflict(f"the run is trained elsewhere: {REFUSALS[action]}")

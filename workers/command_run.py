@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from backend.access.auth import service as auth
 from backend.coordination import claims
 from backend.db import Run
-from backend.platform.errors import Conflict
 from backend.platform.settings import Settings
 from backend.runs.runs import service as runs
 from backend.specs.events import EndedEvent
@@ -61,10 +60,12 @@ class CommandSupervisor(Supervisor):
             spec = claims.resume_from(session, self.claim.run_id, self.claim.attempt, None)
             run = claims.lock(session, self.claim.run_id, self.claim.attempt)
             auth.revoke_token_of_run(session, run)
+            token = auth.create_token_of_run(session, run)
+            if token is None:
+                raise resume.CannotStart("the user who started it, whose token its script had, is removed")
             try:
-                token = auth.create_token_of_run(session, run)
                 self._launch = self._launch_of(spec, token)
-            except (Conflict, InvalidSpec) as error:
+            except InvalidSpec as error:
                 raise resume.CannotStart(str(error)) from None
 
     def _launch_of(self, spec: Mapping[str, Any], token: str) -> Launch:

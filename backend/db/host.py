@@ -45,6 +45,6 @@ class Host(Base):
     def provided(self) -> dict[str, str]:
         """What runs may require: versions of packages, and definitions of commands."""
         commands = {
-            requirement_name(str(row.get("name"))): str(row.get("definition")) for row in self.commands
+            requirement_name(str(row.get("name"))): str(row.get("definition")) for row in self.commands or ()
         }
         return self.versions | commands

@@ -50,7 +50,7 @@ from backend.specs.problems import (
     similar_ids,
     unknown_fields,
 )
-from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, RunOptions, Seed
+from backend.specs.run_fields import MAX_ALGORITHM, MAX_ENVIRONMENT, Seed, StartOptions
 
 FILE_VARIABLE = "CALLBOARD_COMMANDS_FILE"
 MAX_PARAMETERS = 100
@@ -64,8 +64,8 @@ PATTERNS |= {
     PARAMETER_NAME: "must be a letter, then up to 59 letters, digits, _, - or dots",
     VARIABLE_NAME: "must be the name of an environment variable: letters, digits and _",
 }
-EXTRAS_OF_TRAINING = frozenset({"annealing_agent_steps", "device"})
-"""Options of a run that only Callboard's own training has."""
+OF_SCRIPT = ("algorithm", "environment", "environment_config", "stop", "annealing_agent_steps", "device")
+"""Fields of a run of Callboard's own that a command has none of."""
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=WITHOUT_CONTROLS)]
 Scalar = bool | int | float | str
@@ -127,7 +127,8 @@ class Parameter(Strict):
         if self.type == "boolean":
             return TypeAdapter(Annotated[bool, Field(strict=True)])
         if self.choices is not None:
-            return TypeAdapter(Literal[self.choices])
+            choice: Any = Literal[self.choices]
+            return TypeAdapter(choice)
         if self.pattern is not None:
             text = StringConstraints(strict=True, max_length=MAX_TEXT, pattern=f"^(?:{self.pattern})$")
             return TypeAdapter(Annotated[str, text, AfterValidator(_without_controls)])
@@ -242,7 +243,7 @@ class CommandEntry(HostCommand):
         return [*self.arguments, *(f"--{name}={_written(value)}" for name, value in values.items())]
 
 
-class CommandSpec(RunOptions):
+class CommandSpec(StartOptions):
     """A run of a host's command. Create it with `parse_command_spec`."""
 
     command: HostCommand
@@ -296,9 +297,6 @@ def read_commands(path: Path) -> dict[str, CommandEntry]:
     return entries
 
 
-_FIELDS = [name for name in CommandSpec.model_fields if name not in EXTRAS_OF_TRAINING]
-
-
 def parse_command_spec(data: Mapping[str, Any]) -> CommandSpec:
     """Validate a request for a run of a command.
 
@@ -316,13 +314,13 @@ def parse_command_spec(data: Mapping[str, Any]) -> CommandSpec:
         raise InvalidSpec([FieldProblem(field="command", message=message)])
     command = HostCommand.model_validate(definition)
     problems: list[FieldProblem] = []
-    for field in sorted(data.keys() - {*_FIELDS} - {"definition", "origin"}):
-        if field in ("algorithm", "environment", "environment_config", "stop", *EXTRAS_OF_TRAINING):
+    for field in sorted(data.keys() - CommandSpec.model_fields.keys() - {"definition", "origin"}):
+        if field in OF_SCRIPT:
             message = "a command has none: its script knows; what can be chosen are its parameters, in config"
             problems.append(FieldProblem(field=field, message=message))
         else:
-            problems += unknown_fields([field], _FIELDS)
-    given = data.get("config") or {}
+            problems += unknown_fields([field], CommandSpec.model_fields)
+    given = data.get("config", {})
     config: dict[str, Any] = {}
     if not isinstance(given, dict):
         message = "must be an object of parameters, by name"
@@ -334,8 +332,7 @@ def parse_command_spec(data: Mapping[str, Any]) -> CommandSpec:
             problems += error.problems
     if data.get("seed") is not None and not command.seed:
         problems.append(FieldProblem(field="seed", message=NO_SEED))
-    options = {field: value for field, value in data.items() if field in RunOptions.model_fields}
-    options = {field: value for field, value in options.items() if field not in EXTRAS_OF_TRAINING}
+    options = {field: value for field, value in data.items() if field in StartOptions.model_fields}
     if data.get("seed") is not None:
         options["seed"] = data["seed"]
     try:

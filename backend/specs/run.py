@@ -136,9 +136,8 @@ class RunSpec(RunOptions):
         )
 
 
-FILLED_IN = frozenset({"custom", "definition", "package"})
-"""Fields of a spec that no request has: hosts describe environments and commands, installed distributions
-algorithms."""
+FILLED_IN = frozenset({"custom", "package"})
+"""Fields of a spec that no request has: hosts describe environments, installed distributions algorithms."""
 REQUEST_FIELDS = (
     *(name for name in RunSpec.model_fields if name not in FILLED_IN),
     *("seeds", "grid", "origin"),

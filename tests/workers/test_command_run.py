@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,14 +14,16 @@ import pytest
 import callboard
 from backend.coordination.context import Context
 from backend.platform.settings import Settings
+from tests.support import commands
 from tests.support.service import RunningService, created_run
 from tests.support.waiting import until
 from tests.workers.support import expire_lease, moves, run_row, running, until_state
+from workers import command_child
 from workers.host_agent import HostAgent
 
 pytestmark = [pytest.mark.service, pytest.mark.long]
 
-SCRIPT = '''
+SCRIPT = """
 import argparse, json, os, signal, subprocess, sys, time
 from pathlib import Path
 import callboard
@@ -29,7 +32,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float)
 parser.add_argument("--mode")
 parser.add_argument("--seed", type=int)
-options = parser.parse_args()
+options, _ = parser.parse_known_args()
 folder = Path.cwd()
 (folder / "seen.json").write_text(json.dumps({"arguments": sys.argv[1:], "environment": dict(os.environ)}))
 with callboard.init(config=options, environment="CartPole-v1") as run:
@@ -46,7 +49,7 @@ with callboard.init(config=options, environment="CartPole-v1") as run:
         (folder / "child").write_text(str(child.pid))
         (folder / "ready").touch()
         time.sleep(600)
-'''
+"""
 
 
 @pytest.fixture
@@ -55,18 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "train.py").write_text(SCRIPT)
-    (folder / "commands.toml").write_text(
-        f"""
-[train]
-arguments = [{json.dumps(sys.executable)}, "train.py"]
-folder = {json.dumps(str(folder))}
-variables = ["PYTHONPATH", "NO_PROXY"]
-return_metric = "loss"
-seed = true
-parameters.lr = {{ type = "number", default = 0.5, minimum = 0.0, maximum = 1.0 }}
-parameters.mode = {{ type = "text", default = "plain", pattern = "[a-z-]*" }}
-"""
-    )
+    commands.write(folder)
     return folder
 
 
@@ -111,7 +103,9 @@ def test_command_writes_its_own_run_by_a_token_that_ends_with_it(
     assert series(sqlite_service, run_id) == [*range(1, 11)]
     assert moves(sqlite_service.engine, run_id) == ["queued", "starting", "running", "finished"]
     seen = json.loads((folder / "seen.json").read_text())
-    assert seen["arguments"] == ["--lr=0.5", "--mode=-plain", "--seed=3"]
+    assert seen["arguments"] == [
+        "--lr=0.5", "--layers=2", "--mode=-plain", "--optimizer=adam", "--resume=false", "--seed=3",
+    ]  # fmt: skip
     own = {"CALLBOARD_URL", "CALLBOARD_TOKEN", "CALLBOARD_RUN", "CALLBOARD_HOME", "CUDA_VISIBLE_DEVICES"}
     assert seen["environment"].keys() <= own | {"HOME", "LANG", "PATH", "PYTHONPATH", "NO_PROXY", "LC_CTYPE"}
     script = sqlite_service.client_with(seen["environment"]["CALLBOARD_TOKEN"])
@@ -131,7 +125,8 @@ def test_token_of_a_command_writes_no_other_run_and_creates_none(
     assert script.post("/api/v1/runs", json=other).status_code == 403
     assert script.post(f"/api/v1/runs/{other_id}/heartbeat", json={}).status_code == 403
     assert script.get(f"/api/v1/runs/{run_id}").status_code == 403
-    assert script.post(f"/api/v1/runs/{run_id}/heartbeat", json={"state": "finished"}).json()["state"] == "running"
+    reported = script.post(f"/api/v1/runs/{run_id}/heartbeat", json={"state": "finished"}).json()
+    assert reported["state"] == "running"
     assert sqlite_service.client.post(f"/api/v1/runs/{run_id}/heartbeat", json={}).status_code == 409
     sqlite_service.client.post(f"/api/v1/runs/{run_id}/kill")
     until_state(sqlite_service.engine, run_id, "stopped")
@@ -177,23 +172,21 @@ def test_command_of_a_lost_worker_starts_anew(
     sqlite_service.client.post(f"/api/v1/runs/{run_id}/stop")
     until_state(sqlite_service.engine, run_id, "stopped")
     until(lambda: not left_by(folder))
-    assert sqlite_service.client_with(before).post(f"/api/v1/runs/{run_id}/heartbeat", json={}).status_code == 401
+    script = sqlite_service.client_with(before)
+    assert script.post(f"/api/v1/runs/{run_id}/heartbeat", json={}).status_code == 401
 
 
 def test_command_ends_with_its_worker(tmp_path: Path) -> None:
     """Also what it has started in another session, though the worker is killed at once."""
-    import subprocess
-
-    from workers import command_child
-
     what = tmp_path / "command.json"
-    left = "import os, time; os.fork() and time.sleep(600); os.setsid(); open('pid', 'w').write(str(os.getpid()));"
-    arguments = [sys.executable, "-c", left + " time.sleep(600)"]
+    left = "import os, time; os.fork() and time.sleep(600); os.setsid()"
+    left += "; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    arguments = [sys.executable, "-c", left]
     what.write_text(json.dumps({"arguments": arguments, "folder": str(tmp_path)}))
     worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     command = [sys.executable, "-I", command_child.__file__, str(what), "--parent", str(worker.pid)]
     parent = subprocess.Popen(command, start_new_session=True)
-    pid = int(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+    pid = int(str(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())))
     assert running(pid)
     worker.send_signal(signal.SIGKILL)
     worker.wait()

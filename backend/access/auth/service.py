@@ -12,7 +12,7 @@ from backend.access.auth.secrets import SessionSecrets, hash_secret
 from backend.db import LoginSession, Run, Token, User
 from backend.db.base import new_id
 from backend.db.clock import database_now
-from backend.platform.errors import Conflict, Forbidden
+from backend.platform.errors import Forbidden
 from backend.platform.principals import EXTERNAL_RUNS, RUN, Credential, Principal, Role
 
 OWNER = "owner"
@@ -183,17 +183,12 @@ def create_token(
     return repository.add_token(session, token), secret
 
 
-def create_token_of_run(session: Session, run: Run) -> str:
-    """Create the token with which the script of a locked run writes that run, and return its secret.
-
-    Raises:
-        Conflict: the user who started the run has been removed.
-    """
+def create_token_of_run(session: Session, run: Run) -> str | None:
+    """Create the token with which the script of a locked run writes that run, and return its secret; None if
+    the user who started the run has been removed."""
     user = repository.user_by_id(session, run.created_by) if run.created_by else None
     if user is None:
-        raise Conflict(
-            "the user who started it has been removed, and its script would write with their token"
-        )
+        return None
     role = Role.OPERATOR.at_most(Role(user.role))
     token, secret = create_token(session, user, f"run {run.id}", role, None, TokenOrigin("run"), RUN)
     run.token_id = token.id

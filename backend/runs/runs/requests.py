@@ -101,6 +101,8 @@ def describe(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         InvalidSpec: the hosts that list the environment cannot use it, or no host has the command.
     """
     if "command" in request:
+        if "definition" in request:
+            raise InvalidSpec([FieldProblem(field="definition", message=NO_FIELD)])
         commands = hosts.commands(session)
         command = commands.get(str(request["command"]))
         if command is None:

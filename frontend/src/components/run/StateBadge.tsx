@@ -1,6 +1,9 @@
 import { Tooltip } from '@mantine/core';
 import type { ReactNode } from 'react';
+import type { Run } from '@/api/runs';
+import { formatDuration } from '@/lib/format';
 import type { RunState } from '@/lib/run';
+import { HEARTBEAT_S, useSilence } from './silence';
 
 const COLOURS: Record<RunState, string> = {
   queued: 'var(--muted)',
@@ -47,18 +50,33 @@ type Props = {
   reason?: string;
   /** What the state means; by default, for a run. */
   meaning?: string;
+  /** In place of the state's name. */
+  label?: string;
 };
 
 /** A run's state, with its meaning and reason in a tooltip. */
-export function StateBadge({ state, reason, meaning = MEANINGS[state] }: Props) {
+export function StateBadge({ state, reason, meaning = MEANINGS[state], label = state }: Props) {
   return (
     <Tooltip label={reason ? `${meaning} ${reason}` : meaning}>
       <span className="row nowrap" style={{ color: COLOURS[state], gap: 6, display: 'inline-flex' }}>
         <svg width="12" height="12" viewBox="0 0 12 12" aria-hidden="true">
           {SHAPES[state]}
         </svg>
-        {state}
+        {label}
       </span>
     </Tooltip>
+  );
+}
+
+/** The badge of a run in a list: `silent` where its script has missed a heartbeat. */
+export function RunBadge({ run }: { run: Run }) {
+  const silence_s = useSilence(run);
+  if (silence_s === null) return <StateBadge state={run.state} reason={run.state_reason} />;
+  return (
+    <StateBadge
+      state="stopping"
+      label="silent"
+      meaning={`Its script has sent nothing for ${formatDuration(silence_s)}; it sends something every ${HEARTBEAT_S} s. After a minute the run counts as lost.`}
+    />
   );
 }

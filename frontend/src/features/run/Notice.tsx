@@ -4,7 +4,8 @@ import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { hostSilenceQuery } from '@/api/hosts';
 import { checkpointsQuery, episodesQuery } from '@/api/runResources';
-import { queueQuery, runQuery, type RunDetail, type Run } from '@/api/runs';
+import { queueQuery, type RunDetail, type Run } from '@/api/runs';
+import { HEARTBEAT_S, useSilence } from '@/components/run/silence';
 import { RelativeTime } from '@/components/text';
 import { formatCount, formatDuration, formatExact, plural } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
@@ -23,7 +24,7 @@ export function Notice({ run }: { run: RunDetail }) {
       {run.state === 'queued' && <Waiting run={run} />}
       {run.state === 'starting' && <Starting run={run} />}
       {run.state === 'lost' && (isExternal(run) ? <Silent run={run} /> : <Lost run={run} />)}
-      {isExternal(run) && run.state === 'running' && <Quiet run={run} />}
+      <Quiet run={run} />
       {run.state === 'failed' && <Failed run={run} />}
       {!hasEnded(run.state) && <Restarted run={run} />}
       {run.starved_pct != null && <Starved pct={run.starved_pct} />}
@@ -48,20 +49,15 @@ function Lost({ run }: { run: RunDetail }) {
   );
 }
 
-/** How often a script sends something, at least. */
-const HEARTBEAT_S = 15;
-
 /** An external run whose script has missed a heartbeat. */
 function Quiet({ run }: { run: RunDetail }) {
-  // That nothing has come is no event.
-  const { data } = useQuery({ ...runQuery(run.id), refetchInterval: 1000 * HEARTBEAT_S });
-  const { silent_s = null } = data ?? run;
-  if (silent_s === null || silent_s < 2 * HEARTBEAT_S) return null;
+  const silence_s = useSilence(run);
+  if (silence_s === null) return null;
   return (
     <p className={classes.notice} data-kind="lost" role="status">
       <IconAlertTriangle size={16} aria-hidden="true" />
       <span>
-        Its script has sent nothing for {formatDuration(silent_s)}; it sends something every {HEARTBEAT_S} s.
+        Its script has sent nothing for {formatDuration(silence_s)}; it sends something every {HEARTBEAT_S} s.
         After a minute the run counts as lost.
       </span>
     </p>

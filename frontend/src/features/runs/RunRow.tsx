@@ -5,7 +5,7 @@ import type { Run } from '@/api/runs';
 import { searchOfStyle } from '@/components/chart/seriesStyles';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
-import { StateBadge } from '@/components/run/StateBadge';
+import { RunBadge } from '@/components/run/StateBadge';
 import { Early, Name, RelativeTime } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatScore } from '@/lib/format';
@@ -34,7 +34,7 @@ export function RunCard({
           >
             <Name name={name} title={run.name} />
           </Link>
-          <StateBadge state={run.state} reason={run.state_reason} />
+          <RunBadge run={run} />
         </div>
         <div className="row muted">
           <span className="ellipsis grow">

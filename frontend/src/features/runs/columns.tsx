@@ -7,7 +7,7 @@ import type { Run } from '@/api/runs';
 import { ProgressBar } from '@/components/ProgressBar';
 import { ActionMenu } from '@/components/run/ActionMenu';
 import { workspaceSearch } from '@/components/run/search';
-import { StateBadge } from '@/components/run/StateBadge';
+import { RunBadge } from '@/components/run/StateBadge';
 import { Name, RelativeTime, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { isExternal, queryOfTag, stepsOf } from '@/lib/run';
@@ -96,7 +96,7 @@ export const COLUMNS: readonly Column[] = [
     title: 'State',
     sort: 'state',
     width: '80px',
-    cell: (run) => <StateBadge state={run.state} reason={run.state_reason} />,
+    cell: (run) => <RunBadge run={run} />,
   },
   {
     id: 'name',

@@ -2,6 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useRouterState } from '@tanstack/react-router';
 import { useNames } from '@/api/names';
 import { type Run, runsQuery, type RunsQuery } from '@/api/runs';
+import { useSilence } from '@/components/run/silence';
 import { useFavicon } from './favicon';
 import classes from './shell.module.css';
 
@@ -40,11 +41,15 @@ export function RunningNow() {
             <path d="M3 1.8v8.4L10.2 6z" />
           </svg>
           {names.of(run)}
-          <span className="num muted">
-            {run.progress === null ? run.state : `${Math.floor(run.progress * 100)}%`}
-          </span>
+          <Progress run={run} />
         </Link>
       ))}
     </div>
   );
+}
+
+function Progress({ run }: { run: Run }) {
+  const isSilent = useSilence(run) !== null;
+  const reached = run.progress === null ? run.state : `${Math.floor(run.progress * 100)}%`;
+  return <span className="num muted">{isSilent ? 'silent' : reached}</span>;
 }

@@ -84,7 +84,9 @@ class CommandSupervisor(Supervisor):
             "CALLBOARD_RUN": self.claim.run_id,
             "CALLBOARD_HOME": str(self._run_dir / "callboard"),
         }
-        return Launch(entry.argument_list(command["config"], command["seed"]), entry.folder, variables)
+        assert settings.commands_file is not None
+        folder = settings.commands_file.resolve().parent / entry.folder
+        return Launch(entry.argument_list(command["config"], command["seed"]), folder, variables)
 
     def _start_engine(self, checkpoint: str | None) -> EngineProcess:
         assert self._launch is not None

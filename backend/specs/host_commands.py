@@ -4,7 +4,7 @@ The file is TOML, with one table per command:
 
     [train]
     arguments = ["python", "train.py"]
-    folder = "/home/ann/walker"
+    folder = "walker"
     environment = "Walker2d-v5"
     seed = true
 
@@ -211,17 +211,15 @@ class CommandEntry(HostCommand):
 
     arguments: Annotated[tuple[Argument, ...], Field(strict=False)] = Field(min_length=1, max_length=100)
     """The program and its first arguments; no shell reads them."""
-    folder: Path = Field(strict=False)
-    """Where it runs."""
+    folder: Path = Field(default=Path(), strict=False)
+    """Where it runs, from the folder of the file."""
     variables: Annotated[
         tuple[Annotated[str, StringConstraints(pattern=VARIABLE_NAME)], ...], Field(strict=False)
     ] = ()
     """Environment variables of the worker that it gets, beside HOME, LANG and PATH."""
 
     @model_validator(mode="after")
-    def _check_places(self) -> Self:
-        if not self.folder.is_absolute():
-            raise ValueError("folder must be an absolute path")
+    def _check_variables(self) -> Self:
         if own := [name for name in self.variables if name.startswith("CALLBOARD_")]:
             raise ValueError(f"variables: {own[0]} is the worker's own, and its run has others")
         return self

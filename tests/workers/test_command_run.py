@@ -23,6 +23,7 @@ from workers.host_agent import HostAgent
 
 pytestmark = [pytest.mark.service, pytest.mark.long]
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPT = """
 import argparse, json, os, signal, subprocess, sys, time
 from pathlib import Path
@@ -63,12 +64,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def agent(sqlite_service: RunningService, tmp_path: Path, folder: Path) -> Iterator[Callable[[], HostAgent]]:
+def agent(sqlite_service: RunningService, tmp_path: Path, folder: Path) -> Iterator[Callable[..., HostAgent]]:
     started: list[HostAgent] = []
 
-    def start() -> HostAgent:
+    def start(file: Path = folder / "commands.toml") -> HostAgent:
         given = sqlite_service.settings.model_dump() | {"home": tmp_path / "worker", "host_name": "a"}
-        given |= {"url": sqlite_service.url, "commands_file": folder / "commands.toml"}
+        given |= {"url": sqlite_service.url, "commands_file": file}
         given |= {"lease_s": 60.0, "reconcile_interval_s": 0.2}
         started.append(HostAgent(Context.from_settings(Settings(**given))))
         started[-1].start()
@@ -91,7 +92,7 @@ def series(service: RunningService, run_id: str) -> list[int]:
 
 
 def test_command_writes_its_own_run_by_a_token_that_ends_with_it(
-    sqlite_service: RunningService, agent: Callable[[], HostAgent], folder: Path
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
 ) -> None:
     agent()
     run_id = start(sqlite_service, "-plain")
@@ -113,7 +114,7 @@ def test_command_writes_its_own_run_by_a_token_that_ends_with_it(
 
 
 def test_token_of_a_command_writes_no_other_run_and_creates_none(
-    sqlite_service: RunningService, agent: Callable[[], HostAgent], folder: Path
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
 ) -> None:
     agent()
     other = {"origin": "external", "algorithm": "x", "environment": "y"}
@@ -134,7 +135,7 @@ def test_token_of_a_command_writes_no_other_run_and_creates_none(
 
 @pytest.mark.parametrize("request_", ["stop", "kill"])
 def test_stop_and_kill_end_the_whole_tree(
-    sqlite_service: RunningService, agent: Callable[[], HostAgent], folder: Path, request_: str
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path, request_: str
 ) -> None:
     agent()
     run_id = start(sqlite_service, "waits")
@@ -147,7 +148,7 @@ def test_stop_and_kill_end_the_whole_tree(
 
 
 def test_failed_command_shows_the_end_of_its_output_and_can_be_retried(
-    sqlite_service: RunningService, agent: Callable[[], HostAgent], folder: Path
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
 ) -> None:
     agent()
     run_id = start(sqlite_service, "fails")
@@ -161,7 +162,7 @@ def test_failed_command_shows_the_end_of_its_output_and_can_be_retried(
 
 
 def test_command_of_a_lost_worker_starts_anew(
-    sqlite_service: RunningService, agent: Callable[[], HostAgent], folder: Path
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
 ) -> None:
     agent()
     run_id = start(sqlite_service, "waits")
@@ -174,6 +175,21 @@ def test_command_of_a_lost_worker_starts_anew(
     until(lambda: not left_by(folder))
     script = sqlite_service.client_with(before)
     assert script.post(f"/api/v1/runs/{run_id}/heartbeat", json={}).status_code == 401
+
+
+def test_example_is_a_command(
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    agent(EXAMPLES / "commands" / "commands.toml")
+    until(lambda: sqlite_service.client.get("/api/v1/commands").json()["items"])
+    body = {"command": "cross-entropy", "config": {"generations": 3}, "seed": 5}
+    run_id = created_run(sqlite_service.client.post("/api/v1/runs", json=body))["id"]
+    until_state(sqlite_service.engine, run_id, "finished", "failed")
+    run = sqlite_service.client.get(f"/api/v1/runs/{run_id}").json()
+    assert (run["error"], run["state"]) == (None, "finished")
+    assert (run["algorithm"], run["environment"], run["episodes"]) == ("cross-entropy", "CartPole-v1", 48)
+    assert run["score"] > 5
 
 
 def test_command_ends_with_its_worker(tmp_path: Path) -> None:

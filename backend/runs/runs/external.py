@@ -27,8 +27,9 @@ HEARTBEAT_S = 60.0
 
 
 def silent_s(session: Session, run: Run) -> float | None:
-    """Time since the script of an external run has sent anything; None if the run does not run."""
-    if run.lease_expires_at is None:
+    """Time since the script of an external run has sent anything; None if the run does not run, or if a
+    worker knows better."""
+    if run.lease_expires_at is None or run.runs_here:
         return None
     return max(0.0, HEARTBEAT_S - (run.lease_expires_at - database_now(session)).total_seconds())
 

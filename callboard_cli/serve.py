@@ -94,6 +94,13 @@ def worker(
             read_custom_environments(settings.environments_file)
         except CustomEnvironmentsError as error:
             raise fail(str(error)) from None
+    if settings.commands_file is not None:
+        from backend.specs.host_commands import CommandsError, read_commands
+
+        try:
+            read_commands(settings.commands_file)
+        except CommandsError as error:
+            raise fail(str(error)) from None
     with host_name_lock(settings, wait_for_name):
         await_name(settings)
         celery_app.run(settings)

@@ -42,6 +42,7 @@ class EngineProcess:
         fork: starts it in place of `command`, from its arguments and descriptors: `EngineServer.fork`.
         niceness: how far it yields a contended CPU, relative to its parent (nice(2)).
         environment: environment variables in addition to this process's; a forked one has the server's.
+        inherits: whether it has those of this process; otherwise it has none but `environment`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class EngineProcess:
         fork: Callable[[Sequence[str], Sequence[int]], int] | None = None,
         niceness: int = 0,
         environment: Mapping[str, str] | None = None,
+        inherits: bool = True,
     ) -> None:
         self._output = output
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +79,7 @@ class EngineProcess:
                         stderr=error,
                         pass_fds=pass_fds,
                         start_new_session=True,
-                        env=os.environ | (environment or {}),
+                        env={**(os.environ if inherits else {}), **(environment or {})},
                     )
         except BaseException:
             self._control.close()

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -25,9 +26,11 @@ from backend.runs.live_settings import service as live_settings
 from backend.runs.runs import service as runs
 from backend.specs.algorithms.memory import ENGINE_BYTES
 from backend.specs.environments.installed import installed_environments
+from backend.specs.host_commands import read_commands
 from backend.specs.states import LEASED
 from workers import host_facts, jobs
 from workers.clean_up import CleanUpThread
+from workers.command_run import CommandSupervisor
 from workers.disk import Disk
 from workers.engine_process import ENGINE_COMMAND
 from workers.engine_server import EngineServer, EngineServerError
@@ -80,7 +83,10 @@ class HostAgent:
         self._package_problems = installed.problems | host_facts.refused_packages()
         for package, reason in self._package_problems.items():
             log.warning("package.refused", package=package, reason=reason)
+        file = context.settings.commands_file
+        self._commands = {} if file is None else read_commands(file)
         self._facts: dict[str, Any] = {
+            "commands": [entry.describe().model_dump(mode="json") for entry in self._commands.values()],
             "queues": self._settings.queues,
             "slots": self.slots,
             "cpu_count": host_facts.cpu_count(),
@@ -323,7 +329,8 @@ class HostAgent:
         in_use = [supervisor.gpu for supervisor in self._supervisors()]
         gpu = self._gpus.choose(in_use) if claim.may_use_gpu else None
         log.info("run.claimed", run_id=claim.run_id, attempt=claim.attempt, gpu=gpu)
-        supervisor = Supervisor(
+        of_claim = partial(CommandSupervisor, commands=self._commands) if claim.is_command else Supervisor
+        supervisor = of_claim(
             self._context,
             claim,
             gameplay=self._gameplay,

@@ -91,6 +91,40 @@ def attempt_outcome(
     return AttemptOutcome(state, f"{died}: {reason}", level="warning")
 
 
+def command_outcome(
+    run: Run, exit_status: int | None, *, is_shutting_down: bool, stop_timed_out: bool, output_tail: str
+) -> AttemptOutcome:
+    """The outcome of an attempt of a host's command, whose exit status says whether it has succeeded.
+
+    Args:
+        run: locked, because a stop may be requested until now.
+        exit_status: of its process, negative for a signal; None if it was never started.
+        is_shutting_down: whether the worker is shutting down.
+        stop_timed_out: whether it was killed because a stop took too long.
+        output_tail: the end of its output.
+    """
+    if run.stop_requested:
+        if run.stop_requested == "kill":
+            return AttemptOutcome(RunState.STOPPED, "killed on request")
+        if stop_timed_out:
+            return AttemptOutcome(RunState.STOPPED, "killed: the stop timed out", level="warning")
+        return AttemptOutcome(RunState.STOPPED, "its command has ended on request")
+    if is_shutting_down and exit_status != 0:
+        return AttemptOutcome(
+            RunState.QUEUED, f"its worker on {run.host} is shutting down", counts_as_attempt=False
+        )
+    if exit_status == 0:
+        return AttemptOutcome(RunState.FINISHED, "its command has ended")
+    if exit_status is not None and exit_status > 0:
+        died = f"its command exited with status {exit_status}"
+        return AttemptOutcome(RunState.FAILED, died, output_tail or died)
+    died = _death(exit_status).replace("engine", "command")
+    state, reason = claims.state_after_death(run)
+    if state == RunState.FAILED:
+        return AttemptOutcome(state, f"{died}: {reason}", output_tail or None)
+    return AttemptOutcome(state, f"{died}: {reason}", level="warning")
+
+
 _LIKELY_CAUSES = {
     signal.SIGKILL: "possibly out of memory",
     signal.SIGSEGV: "a crash in native code",

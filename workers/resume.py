@@ -31,8 +31,8 @@ from workers.recorder import Recorder
 log = structlog.get_logger(__name__)
 
 
-class StartSetDeleted(Exception):
-    """The start set of the run's evaluations has been deleted; the message is shown to the user."""
+class CannotStart(Exception):
+    """The run cannot be started; the message is shown to the user."""
 
 
 def prepare(context: Context, claim: Claim) -> str | None:
@@ -50,13 +50,10 @@ def prepare(context: Context, claim: Claim) -> str | None:
 
     Raises:
         Superseded: the attempt no longer holds the run, or the earlier attempt had finished it.
-        StartSetDeleted: the run is evaluated from a set that does not exist any more.
+        CannotStart: the run is evaluated from a set that does not exist any more.
         StoreUnavailable: the artifact store is unavailable, or has no file at all of a run with checkpoints.
     """
-    folder = context.run_dir(claim.run_id) / "attempts"
-    for number in range(1, claim.attempt + 1):
-        if ProcessIdentity(folder / str(number)).kill_survivor():
-            log.warning("engine.survivor_killed", run_id=claim.run_id, attempt=number)
+    folder = _kill_survivors(context, claim)
     before = _latest_logged(context, claim, folder)
     if before is not None:
         Recorder(context, claim.run_id, before, fence=claim.attempt).conclude(_release_if_finished)
@@ -70,6 +67,20 @@ def prepare(context: Context, claim: Claim) -> str | None:
         _fetch_best(context, claim.run_id)
     _write_starts(context, claim.run_id, written.evaluation_protocol)
     return checkpoint.file if checkpoint else None
+
+
+def prepare_folder(context: Context, claim: Claim) -> None:
+    """Prepare the folder of an attempt that is to start anew: kill what is left of earlier ones."""
+    _set_aside(_kill_survivors(context, claim) / str(claim.attempt))
+
+
+def _kill_survivors(context: Context, claim: Claim) -> Path:
+    """Kill what earlier attempts have left running on this host; returns the folder of all attempts."""
+    folder = context.run_dir(claim.run_id) / "attempts"
+    for number in range(1, claim.attempt + 1):
+        if ProcessIdentity(folder / str(number)).kill_survivor():
+            log.warning("engine.survivor_killed", run_id=claim.run_id, attempt=number)
+    return folder
 
 
 def _latest_logged(context: Context, claim: Claim, folder: Path) -> int | None:
@@ -100,7 +111,7 @@ def _write_starts(context: Context, run_id: str, protocol: str) -> None:
     with context.reading() as session:
         states = starts.states_of(session, protocol)
     if states is None:
-        raise StartSetDeleted(f"the start set of {protocol}, from which it is evaluated, has been deleted")
+        raise CannotStart(f"the start set of {protocol}, from which it is evaluated, has been deleted")
     with replacing(context.run_dir(run_id) / STARTS_FILE) as partial:
         partial.write_bytes(states)
 

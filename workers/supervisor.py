@@ -193,7 +193,7 @@ class Supervisor:
     def _supervise(self) -> None:
         recorder = Recorder(self._context, self.claim.run_id, self.claim.attempt)
         try:
-            checkpoint = self._retry(partial(resume.prepare, self._context, self.claim), interruptible=True)
+            checkpoint = self._retry(self._prepare, interruptible=True)
             # Retried, not failed: a host that cannot start a process now would fail every run that it claims.
             self._process = self._retry(partial(self._start_engine, checkpoint), interruptible=True)
         except _Interrupted:
@@ -203,6 +203,7 @@ class Supervisor:
         log.info("engine.started", pid=self._process.pid, resumes=checkpoint, not_forked=self._not_forked)
         if self._not_forked is not None:
             self._log(f"its engine is a process of its own, not forked: {self._not_forked}", "info")
+        self._after_start(recorder)
         has_lowered_priority = has_cut_output = False
         while not self._process.has_exited():
             self._process.wait_for_exit(FRAME_TICK_S if self._is_watched else TICK_S, self._wake.fileno())
@@ -218,14 +219,24 @@ class Supervisor:
                 self._process.yield_cpu(self._context.settings.engine_niceness)
                 has_lowered_priority = True
             self._send_commands(recorder)
-        status = self._process.reap()
+        self._note_status(self._process.reap(), checkpoint)
+        self._retry(partial(recorder.conclude, partial(self._conclude, recorder)))
+
+    def _prepare(self) -> str | None:
+        """Write what the engine reads; returns the checkpoint that it resumes from."""
+        return resume.prepare(self._context, self.claim)
+
+    def _after_start(self, recorder: Recorder) -> None:
+        """Called once the process has been started; the engine reports the rest by events."""
+
+    def _note_status(self, status: int, checkpoint: str | None) -> None:
+        """Note what the exit status of the engine reports of its machine."""
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
             self._on_disk_fault(fault)
         if checkpoint is not None and status == machine_faults.UNREADABLE_CHECKPOINT_STATUS:
             self._has_damaged_checkpoint = self._retry(
                 partial(resume.is_damaged, self._context, self.claim, checkpoint)
             )
-        self._retry(partial(recorder.conclude, partial(self._conclude, recorder)))
 
     def _start_engine(self, checkpoint: str | None) -> EngineProcess:
         self._attempt_dir.mkdir(parents=True, exist_ok=True)
@@ -233,14 +244,19 @@ class Supervisor:
         if checkpoint is not None:
             arguments += ["--resume", checkpoint]
         self._not_forked = self._await_server()
-        process = EngineProcess(
-            arguments,
-            output=self._output,
-            control=True,
-            command=self._command,
-            fork=None if self._server is None or self._not_forked else self._server.fork,
-            environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
+        return self._started(
+            EngineProcess(
+                arguments,
+                output=self._output,
+                control=True,
+                command=self._command,
+                fork=None if self._server is None or self._not_forked else self._server.fork,
+                environment=None if self.gpu is None else {"CUDA_VISIBLE_DEVICES": self.gpu},
+            )
         )
+
+    def _started(self, process: EngineProcess) -> EngineProcess:
+        """The process, once it is recorded so that a later attempt can kill it."""
         try:
             ProcessIdentity(self._attempt_dir).write(process.pid)
         except BaseException:
@@ -305,9 +321,7 @@ class Supervisor:
         now = monotonic()
         if self._stop_sent_at is None and (self._is_shutting_down or self._requested == "stop"):
             reason = "stop requested" if self._requested else "its worker is shutting down"
-            self._process.send(Stop(reason=reason))
-            if not recorder.has_started:
-                self._process.terminate()  # it reads commands only once it trains
+            self._ask_to_stop(reason, recorder)
             self._stop_sent_at = now
         if self._stop_sent_at is None and recorder.has_final_event:
             # The engine only has to exit; if it hangs it is killed, and its final event stands.
@@ -319,6 +333,12 @@ class Supervisor:
             self._stop_timed_out = True
         if self._requested == "kill" or self._stop_timed_out:
             self._process.kill()
+
+    def _ask_to_stop(self, reason: str, recorder: Recorder) -> None:
+        assert self._process is not None
+        self._process.send(Stop(reason=reason))
+        if not recorder.has_started:
+            self._process.terminate()  # it reads commands only once it trains
 
     def _conclude_unstarted(self, recorder: Recorder) -> None:
         """End an attempt that started no engine.
@@ -332,8 +352,13 @@ class Supervisor:
     def _conclude(
         self, recorder: Recorder, session: Session, run: Run, final_event: EndedEvent | None
     ) -> None:
+        outcome = self._outcome_of(run, final_event, recorder)
+        self._end_attempt(session, run, outcome)
+        log.info("attempt.ended", state=outcome.state.value, reason=outcome.reason)
+
+    def _outcome_of(self, run: Run, final_event: EndedEvent | None, recorder: Recorder) -> AttemptOutcome:
         process = self._process
-        outcome = attempt_outcome(
+        return attempt_outcome(
             run,
             final_event,
             process.returncode if process else None,
@@ -343,8 +368,6 @@ class Supervisor:
             has_unread_tail=recorder.has_unread_tail,
             has_damaged_checkpoint=self._has_damaged_checkpoint,
         )
-        self._end_attempt(session, run, outcome)
-        log.info("attempt.ended", state=outcome.state.value, reason=outcome.reason)
 
     def _end_attempt(self, session: Session, run: Run, outcome: AttemptOutcome) -> None:
         if not outcome.counts_as_attempt:
@@ -365,7 +388,7 @@ class Supervisor:
                 if fault is not None:
                     self._end_attempt(session, run, machine_fault(run, fault))
                     return
-                if isinstance(error, resume.StartSetDeleted):
+                if isinstance(error, resume.CannotStart):
                     self._end_attempt(session, run, AttemptOutcome(RunState.FAILED, str(error)))
                     return
                 reason = f"supervisor error: {type(error).__name__}: {error}"

@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "0784dcd2a7eb"
+revision = "331d96d7fd9f"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from backend.access.auth import service as auth
 from backend.analysis.media import service as media
 from backend.analysis.metrics import repository as metrics
 from backend.coordination import repository
@@ -25,7 +26,6 @@ from backend.external import service as external
 from backend.fleet.hosts import service as hosts
 from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
-from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState
 
 MAX_ATTEMPTS_WITHOUT_CHECKPOINT = 3
@@ -47,7 +47,9 @@ class Claim:
     attempt: int
     memory_estimate_bytes: int
     may_use_gpu: bool
-    """Whether its network may be on a GPU: by its device and its algorithm."""
+    """Whether it may use a GPU: by its device and its algorithm, or by its command."""
+    is_command: bool = False
+    """Whether it is started by a command of the host."""
 
 
 def claim(
@@ -77,8 +79,11 @@ def claim(
     if run is None:
         return None
     start_attempt(session, run, host, lease_s)
-    may_use_gpu = "cuda" in ALGORITHMS[run.algorithm].devices and run.spec["device"] != "cpu"
-    return Claim(run.id, run.attempt, run.memory_estimate_bytes, may_use_gpu)
+    if run.command is not None:
+        may_use_gpu = bool(run.spec["command"].get("gpu"))
+    else:
+        may_use_gpu = "cuda" in ALGORITHMS[run.algorithm].devices and run.spec["device"] != "cpu"
+    return Claim(run.id, run.attempt, run.memory_estimate_bytes, may_use_gpu, run.command is not None)
 
 
 def start_attempt(session: Session, run: Run, host: str, lease_s: float) -> None:
@@ -121,7 +126,7 @@ def expire(session: Session) -> list[str]:
     """
     expired = repository.expired(session, database_now(session))
     for run in expired:
-        if run.origin == EXTERNAL:
+        if not run.runs_here:
             external.lose(session, run)
             continue
         lost = f"{run.host} no longer renews its lease"
@@ -241,6 +246,8 @@ def end_attempt(
 
     `level` is the level of the log line, by default that of the new state.
     """
+    if run.command is not None:
+        auth.revoke_token_of_run(session, run)
     attempt = session.get_one(Attempt, (run.id, run.attempt))
     attempt.ended_at = database_now(session)
     reason = storable(reason)

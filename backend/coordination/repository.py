@@ -12,6 +12,7 @@ from backend.db.run import has_packages
 from backend.fleet.hosts.repository import CLAIM_ORDER
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.extras import missing_extras
+from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import LEASED, RunState
 
 
@@ -20,11 +21,14 @@ def first_eligible(session: Session, host: Host, queues: Sequence[str], free_mem
 
     It may be a run whose specification cannot be read.
     """
-    eligible = [Run.environment.in_(host.environments), Run.memory_estimate_bytes <= free_memory_bytes]
+    eligible = [
+        or_(Run.environment.in_(host.environments), Run.origin == EXTERNAL),
+        Run.memory_estimate_bytes <= free_memory_bytes,
+    ]
     device, has_gpu = json_text(Run.spec, ("device",)), any(name.startswith("cuda") for name in host.devices)
     if not has_gpu:
         eligible.append(or_(device.is_(None), device != "cuda"))  # NULL where the spec is damaged
-    eligible.append(has_packages(host.versions))
+    eligible.append(has_packages(host.provided))
     lacking = missing_extras(host.versions)
     eligible.append(Run.algorithm.not_in([a.id for a in ALGORITHMS.values() if a.extra in lacking]))
     return session.scalars(

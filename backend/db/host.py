@@ -8,6 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db.base import Base
 from backend.db.checked_json import CheckedJson
+from backend.specs.host_commands import requirement_name
 from backend.specs.host_load import HostLoad
 
 
@@ -34,6 +35,16 @@ class Host(Base):
     """Ids of the environments it can run."""
     custom_environments: Mapped[list[dict[str, Any]]] = mapped_column(default=list)
     """The custom environments among them, as `CustomEnvironment` describes them."""
+    commands: Mapped[list[dict[str, Any]]] = mapped_column(default=list, server_default="[]")
+    """The commands that runs may start on it, as `HostCommand` describes them."""
     versions: Mapped[dict[str, str]]
     load: Mapped[dict[str, Any]] = mapped_column(CheckedJson(HostLoad))
     """Latest measurements, in the form of `HostLoad`."""
+
+    @property
+    def provided(self) -> dict[str, str]:
+        """What runs may require: versions of packages, and definitions of commands."""
+        commands = {
+            requirement_name(str(row.get("name"))): str(row.get("definition")) for row in self.commands or ()
+        }
+        return self.versions | commands

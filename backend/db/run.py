@@ -59,11 +59,12 @@ class Run(Base):
     id: Mapped[str] = mapped_column(String(26), primary_key=True)
     """A ULID: sorts by creation time."""
     origin: Mapped[str] = mapped_column(String(20), default=CALLBOARD)
-    """`callboard`, or `external`: trained elsewhere, and never queued or claimed."""
+    """`callboard`, or `external`: trained by a script, which never is queued or claimed unless it is a host's
+    command."""
     created_at: Mapped[datetime]
     created_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     token_id: Mapped[str | None] = mapped_column(String(26))
-    """The token that created an external run; it may be revoked."""
+    """The token that created an external run, and may be revoked; of a command, that of its attempt."""
     name: Mapped[str] = mapped_column(String(MAX_NAME))
     algorithm: Mapped[str] = mapped_column(String(MAX_ALGORITHM), index=True)
     environment: Mapped[str] = mapped_column(String(MAX_ENVIRONMENT), index=True)
@@ -141,6 +142,17 @@ class Run(Base):
     ended, so that it is the score of short episodes."""
     departures: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default="{}")
     """How its training departs from its specification: by setting, as text."""
+
+    @property
+    def command(self) -> str | None:
+        """Name of the host's command that starts its script; None for any other run."""
+        command = self.spec.get("command")
+        return command["name"] if isinstance(command, dict) and "name" in command else None
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether workers claim and run it: not a run whose script somebody starts elsewhere."""
+        return self.origin != EXTERNAL or self.command is not None
 
     @property
     def restorable_until(self) -> datetime | None:
@@ -285,13 +297,14 @@ class ScriptProcess(Base):
     output: Mapped[str] = mapped_column(Text, default="", deferred=True)
 
 
-def has_packages(versions: Mapping[str, str]) -> ColumnElement[bool]:
-    """Whether a host has the distributions that a run's algorithm and environment are of.
+def has_packages(provided: Mapping[str, str]) -> ColumnElement[bool]:
+    """Whether a host has the distributions that a run's algorithm and environment are of, or its command.
 
     Args:
-        versions: the host's; a run of another version of a distribution is left to other hosts.
+        provided: the host's; a run of another version of a distribution, or of another definition of a
+            command, is left to other hosts.
     """
-    installed = [f"{name}=={version}" for name, version in versions.items()]
+    installed = [f"{name}=={version}" for name, version in provided.items()]
     needed = (json_text(Run.spec, ("package",)), json_text(Run.spec, ("custom", "package")))
     # NULL of Callboard's own, and where the spec is damaged.
     return and_(*(or_(package.is_(None), package.in_(installed)) for package in needed))

@@ -81,12 +81,13 @@ class Token(Base):
     role: Mapped[str] = mapped_column(String(20))
     """Upper limit of its permissions; never more than its user has."""
     scope: Mapped[str | None] = mapped_column(String(20))
-    """`external_runs`: it may only create external runs, and write those; None: all that its role allows."""
+    """`external_runs`: it may only create external runs, and write those; `run`: only write the run whose
+    `token_id` it is; None: all that its role allows."""
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("tokens.id", ondelete="CASCADE"), index=True)
     """The token that created it, and with which it is revoked."""
     created_with: Mapped[str | None] = mapped_column(String(20))
-    """`session`, `token` or `command line`; None before these were recorded."""
+    """`session`, `token`, `command line` or `run`; None before these were recorded."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]

@@ -64,6 +64,11 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
     """
     run = _external(session, run_id, principal)
     state = RunState(body.state)
+    if run.runs_here:  # its worker knows when it ends
+        if state != RunState.RUNNING and body.reason:
+            runs.log(session, run.id, run.attempt, "info", f"its script reports {state}: {body.reason}")
+            runs.touch(session, run, ["log"])
+        return _heard(run, stop_requested=run.stop_requested is not None)
     resumes = body.resume or body.rewind_to is not None
     if resumes and state != RunState.RUNNING:
         raise Invalid.field("resume" if body.resume else "rewind_to", "needs the state running")
@@ -360,11 +365,14 @@ def external_run(session: Session, run_id: str, principal: Principal, *, for_upd
     """
     run = runs.get(session, run_id, for_update=for_update)
     runs.require_readable(run)
-    if principal.only_external_runs and run.token_id != principal.credential.id:
+    is_own = run.token_id == principal.credential.id
+    if principal.only_external_runs and not is_own:
         raise Forbidden("the run was not created with this token, which can write only its own external runs")
     if run.origin != EXTERNAL:
         detail = "the run is trained by Callboard: only external runs are written over REST"
         raise Conflict(detail, code="run_not_external")
+    if run.runs_here and not is_own:
+        raise Conflict("the run is that of a host's command, which alone writes it", code="run_of_command")
     return run
 
 
@@ -428,7 +436,9 @@ def _answer(batch: NumberedBatch, source: ExternalSource, rows: int) -> Stored:
 
 
 def _record_contact(session: Session, run: Run, reason: str | None = None) -> None:
-    """Record that the script of a run is alive."""
+    """Record that the script of a run is alive; of a command its worker knows."""
+    if run.runs_here:
+        return
     if run.state == RunState.LOST:
         runs.transition(session, run, RunState.RUNNING, reason or "its script sends data again")
     if run.state not in ENDED:

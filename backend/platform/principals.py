@@ -6,6 +6,8 @@ from typing import Literal
 
 EXTERNAL_RUNS = "external_runs"
 """The scope of a token that may only create external runs, and write those."""
+RUN = "run"
+"""The scope of a token that may only write the run whose command has it."""
 
 
 class Role(StrEnum):
@@ -53,3 +55,5 @@ class Principal:
     credential: Credential
     only_external_runs: bool = False
     """Whether it may only create external runs, and write those."""
+    only_own_run: bool = False
+    """Whether it may create none, and write only the run of its command."""

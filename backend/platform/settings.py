@@ -152,6 +152,9 @@ class Settings(BaseSettings):
     environments_file: Path | None = Field(
         None, description="TOML file with this worker host's custom gymnasium environments."
     )
+    commands_file: Path | None = Field(
+        None, description="TOML file with the commands that runs may start on this worker host."
+    )
     slots: int | None = Field(
         None,
         ge=1,

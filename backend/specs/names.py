@@ -4,19 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
+from backend.specs.host_commands import CommandSpec
 from backend.specs.run import RunSpec, default_config
 from backend.specs.run_fields import MAX_NAME
 
 _NAMED_CHANGES = 3
 
 
-def default_name(spec: RunSpec, named: Sequence[str] = ()) -> str:
+def default_name(spec: RunSpec | CommandSpec, named: Sequence[str] = ()) -> str:
     """Algorithm, environment, changes from the defaults or from the nearest preset, and seed.
 
     Args:
         spec: the specification.
         named: settings that the name contains first, whatever their values are.
     """
+    if isinstance(spec, CommandSpec):
+        plain = {name: parameter.default for name, parameter in spec.command.parameters.items()}
+        others = [name for name, value in spec.config.items() if value != plain[name] and name not in named]
+        changes = _limited([_change(name, spec.config[name]) for name in others])
+        tail = f" seed {spec.seed}" if spec.command.seed else ""
+        return ending_in(tail, " ".join([spec.command.name, *_values(spec, named), *changes]))
     algorithm, environment = ALGORITHMS[spec.algorithm], spec.catalogue_environment
     plain = environment.config().model_dump(mode="json") | default_config(algorithm, environment)
     starting_points = {(): plain} | {
@@ -31,7 +38,7 @@ def default_name(spec: RunSpec, named: Sequence[str] = ()) -> str:
     return ending_in(f" seed {spec.seed}", " ".join([*parts, *_limited(others)]))
 
 
-def grid_name(spec: RunSpec, paths: Sequence[str], n_seeds: int) -> str:
+def grid_name(spec: RunSpec | CommandSpec, paths: Sequence[str], n_seeds: int) -> str:
     """A name with the values of a grid's fields: the given one followed by them, or a default name.
 
     Args:
@@ -72,8 +79,9 @@ def _change(name: str, value: Any) -> str:
     return f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}"
 
 
-def _values(spec: RunSpec, names: Sequence[str]) -> list[str]:
-    settings = spec.config_values | spec.stop.model_dump()
+def _values(spec: RunSpec | CommandSpec, names: Sequence[str]) -> list[str]:
+    limits = spec.stop.model_dump() if isinstance(spec, RunSpec) else {}
+    settings = spec.config_values | limits
     return [_change(name, settings[name]) for name in names if name in settings]
 
 

@@ -92,15 +92,11 @@ Queue = Literal["cpu", "gpu"]
 AnnealingSteps = Annotated[int, Field(ge=1, le=10**12)]
 
 
-class RunOptions(Strict):
-    """What a spec and a request to create a run both have, with defaults."""
+class StartOptions(Strict):
+    """What specs and requests of all runs that workers start have, with defaults."""
 
     name: Name | None = None
     """Name shown on pages; by default it is composed of the algorithm, the environment and the settings."""
-    annealing_agent_steps: AnnealingSteps | None = None
-    """Agent steps over which a linear learning rate falls to 0; by default up to the agent-step limit."""
-    device: Device = "auto"
-    """Device of the network: `auto` is CUDA on hosts that have it."""
     queue: Queue = "cpu"
     """Queue from which hosts claim the run."""
     host: Annotated[HostName | None, EMPTY_IS_NONE] = None
@@ -115,3 +111,12 @@ class RunOptions(Strict):
     """Labels for finding and filtering runs."""
     notes: Notes = ""
     """Free text about the run, in Markdown."""
+
+
+class RunOptions(StartOptions):
+    """What a spec and a request to create a run of Callboard's own both have, with defaults."""
+
+    annealing_agent_steps: AnnealingSteps | None = None
+    """Agent steps over which a linear learning rate falls to 0; by default up to the agent-step limit."""
+    device: Device = "auto"
+    """Device of the network: `auto` is CUDA on hosts that have it."""

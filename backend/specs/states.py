@@ -6,8 +6,8 @@ queued -> starting -> running -> finished
              '--> lost <-'---------'
                     '--> queued (from the latest intact checkpoint, attempt + 1)
 
-An external run starts as running. A lost or ended external run is running again once its script sends a
-heartbeat with the state running.
+An external run starts as running, but for that of a host's command, which workers run as their own. A lost
+or ended external run is running again once its script sends a heartbeat with the state running.
 """
 
 from enum import StrEnum
@@ -55,7 +55,7 @@ EXTERNAL_TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.STOPPED: frozenset({_S.RUNNING, _S.FINISHED, _S.FAILED}),
     _S.FAILED: frozenset({_S.RUNNING, _S.FINISHED, _S.STOPPED}),
 }
-"""The same for external runs, which are never queued."""
+"""The same for external runs that are never queued."""
 
 ENDED = frozenset({_S.FINISHED, _S.STOPPED, _S.FAILED})
 BROKEN_OFF = frozenset({_S.STOPPED, _S.FAILED, _S.LOST})

@@ -491,6 +491,11 @@ class ExternalRun:
     def _progress(self) -> tuple[int, float]:
         return self._agent_steps, time.monotonic() - self._started_at
 
+    def learn(self, fields: dict[str, Any]) -> None:
+        """Send what `init` has been given, where the run had been created before."""
+        if any(value for value in fields.values()):
+            self._describe(fields)
+
     def _describe(self, fields: dict[str, Any]) -> None:
         """Send settings that arrive after `init`. After the end of the run they are counted as dropped.
 

@@ -7,6 +7,7 @@ finds the server and creates the spool.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import sys
@@ -44,6 +45,8 @@ from callboard.transport import Transport, find_server
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the spool is in a folder of its own below
 """A folder in memory, which has room where every disk is full."""
+RUN_VARIABLE = "CALLBOARD_RUN"
+"""Variable with the run of a script that Callboard itself has started; its token writes no other."""
 RECORDS = True
 """Whether runs record where their scripts come from, unless `init(record=False)`."""
 _WORD = re.compile(r'[^"\\\x00-\x1f]+')
@@ -74,6 +77,9 @@ def init(
 
     A process with a rank above 0, as `torchrun`, Slurm and MPI number them, logs nothing unless it passes
     `id`: that of rank 0 does.
+
+    In a script that Callboard itself has started, as a host's command, it writes the run of that start, which
+    has its name, project, group, tags and notes already.
 
     If the server cannot be reached, everything is kept in the spool and sent later, the creation of the run
     included. Else the address of the run's page is printed to the standard error.
@@ -110,7 +116,21 @@ def init(
         return SilentRun(name or f"{algorithm} {environment}", _settings(config).config)
     server = find_server(url, token)
     source = new_ulid()
-    if id is not None:
+    learnt: dict[str, Any] | None = None
+    started = os.environ.get(RUN_VARIABLE, "").strip()
+    if started and id is None and url is None and token is None:
+        settings = _settings(config)
+        learnt = {
+            "config": settings.config,
+            "config_details": settings.details,
+            "algorithm": algorithm and _word("algorithm", algorithm, MAX_ALGORITHM),
+            "environment": environment and _word("environment", environment, MAX_ENVIRONMENT),
+            "seed": None if seed is None else seed_of(seed),
+            "return_metric": None if return_metric is None else Names().stored(return_metric),
+            "step_unit": step_unit,
+        }
+        manifest = Manifest(source, server.url, run_id_of(started), None, name or started)
+    elif id is not None:
         others = (name, algorithm, environment, config, seed, project, group, notes, return_metric, step_unit)
         id = run_id_of(id)
         if any(other is not None for other in others) or (tags is not None and _tags(tags)):
@@ -146,10 +166,13 @@ def init(
         manifest = Manifest(source, server.url, None, create, create["name"] or default_name)
     transport = Transport(server)
     try:
-        return _start(transport, manifest, record=bool(record) and RECORDS)
+        run = _start(transport, manifest, record=bool(record) and RECORDS)
     except Exception:
         transport.close()
         raise
+    if learnt is not None:
+        run.learn(learnt)
+    return run
 
 
 def _start(transport: Transport, manifest: Manifest, *, record: bool) -> ExternalRun:

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import textwrap
-import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -35,10 +34,11 @@ from backend.external.schemas import (
 from backend.runs.evaluations.schemas import RandomEvaluationRequest
 from backend.runs.runs.external_spec import ExternalFields
 from backend.runs.runs.grid import requested_specs
-from backend.runs.runs.schemas import RunFields
+from backend.runs.runs.schemas import CommandFields, RunFields
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.environments import ENVIRONMENTS
 from backend.specs.environments.custom import read_custom_environments
+from backend.specs.host_commands import read_commands
 from backend.upkeep.retention.policy import InstallationPolicy
 from callboard_cli.main import app
 
@@ -175,6 +175,7 @@ def test_request_bodies_in_pages_are_valid() -> None:
                 [path] = re.findall(r"/api/v1/([^\s\"?]+)", command)
                 body = json.loads(sample.replace("…", 64 * "0"))  # the checksum of a file
                 model = ExternalFields if body.get("origin") == "external" else MODELS[path]
+                model = CommandFields if "command" in body else model
                 model.model_validate(body)
                 if model is RunFields:
                     assert requested_specs(body)
@@ -215,14 +216,16 @@ def test_algorithm_of_the_guide_overrides_what_the_base_class_has() -> None:
     assert vars(method["DoubleDqnLearner"])["targets"].__code__.co_varnames[:4] == base.co_varnames[:4]
 
 
-def test_toml_samples_are_files_of_custom_environments(tmp_path: Path) -> None:
-    samples = [text for _, _, text in blocks("toml")]
-    assert samples
-    for text in samples:
-        path = tmp_path / "environments.toml"
+def test_toml_samples_are_files_of_custom_environments_and_of_commands(tmp_path: Path) -> None:
+    samples = [(page, text) for page, _, text in blocks("toml")]
+    assert "commands.md" in {page for page, _ in samples}
+    for page, text in samples:
+        path = tmp_path / "sample.toml"
         path.write_text(text)
-        assert tomllib.loads(text)
-        assert list(read_custom_environments(path)) == ["Custom/Grid-v0"]
+        if page == "commands.md":
+            assert list(read_commands(path)) == ["train"]
+        else:
+            assert list(read_custom_environments(path)) == ["Custom/Grid-v0"]
 
 
 def test_documents_are_short_enough_to_be_read() -> None:

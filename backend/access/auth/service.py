@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session
 
 from backend.access.auth import passwords, repository
 from backend.access.auth.secrets import SessionSecrets, hash_secret
-from backend.db import LoginSession, Token, User
+from backend.db import LoginSession, Run, Token, User
 from backend.db.base import new_id
 from backend.db.clock import database_now
 from backend.platform.errors import Forbidden
-from backend.platform.principals import EXTERNAL_RUNS, Credential, Principal, Role
+from backend.platform.principals import EXTERNAL_RUNS, RUN, Credential, Principal, Role
 
 OWNER = "owner"
 """The user of an embedded installation, who logs in by link."""
@@ -37,7 +37,7 @@ class Browser:
 class TokenOrigin:
     """What creates a token."""
 
-    created_with: Literal["session", "token", "command line"]
+    created_with: Literal["session", "token", "command line", "run"]
     parent_id: str | None = None
     """The token that creates it."""
 
@@ -153,7 +153,8 @@ def find_token_principal(session: Session, secret: str) -> Principal | None:
     token, user = row
     role = Role(token.role).at_most(Role(user.role))
     credential = Credential("token", token.id, repository.root_token_id(session, token))
-    return Principal(user.id, user.name, role, credential, token.scope == EXTERNAL_RUNS)
+    only_external_runs = token.scope in (EXTERNAL_RUNS, RUN)
+    return Principal(user.id, user.name, role, credential, only_external_runs, token.scope == RUN)
 
 
 def create_token(
@@ -180,6 +181,25 @@ def create_token(
         expires_at=expires_at,
     )
     return repository.add_token(session, token), secret
+
+
+def create_token_of_run(session: Session, run: Run) -> str | None:
+    """Create the token with which the script of a locked run writes that run, and return its secret; None if
+    the user who started the run has been removed."""
+    user = repository.user_by_id(session, run.created_by) if run.created_by else None
+    if user is None:
+        return None
+    role = Role.OPERATOR.at_most(Role(user.role))
+    token, secret = create_token(session, user, f"run {run.id}", role, None, TokenOrigin("run"), RUN)
+    run.token_id = token.id
+    return secret
+
+
+def revoke_token_of_run(session: Session, run: Run) -> None:
+    """Revoke the token of a locked run's attempt, if it has one."""
+    token = repository.token_by_id(session, run.token_id) if run.token_id else None
+    if token is not None and token.scope == RUN:
+        repository.delete_token(session, token)
 
 
 def create_token_for(

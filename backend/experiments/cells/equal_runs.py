@@ -33,6 +33,8 @@ def key_of(spec: RunSpec) -> str:
 def key_of_stored(spec: Mapping[str, Any]) -> str:
     """The key of a run by its specification as stored."""
     counted = {name: spec.get(name) for name in _COUNTED}
+    if spec.get("command"):  # its script may add to the rest
+        counted = {"command": spec["command"]}
     if spec.get("package"):
         counted["package"] = spec["package"]
     text = json.dumps(_plain(counted), sort_keys=True)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import Experiment, ExperimentCell
 from backend.experiments.cells.planning import Limits
 from backend.experiments.cells.rows import CellRow, NewCell
-from backend.specs.run import RunSpec
+from backend.runs.runs.grid import AnySpec
 
 Stored = dict[str, Any]
 """A specification as it is stored."""
@@ -32,7 +32,7 @@ class Kind:
     """The specification."""
     limits: Callable[[Any], Limits]
     """What bounds the runs of a specification."""
-    run_spec: Callable[[Any, Stored, ExperimentCell], RunSpec]
+    run_spec: Callable[[Any, Stored, ExperimentCell], AnySpec]
     """The specification of a cell's run. Raises InvalidSpec."""
     prepare: Callable[[Session, Any], Planned]
     """Validate a new experiment. Raises Invalid with one problem per field."""

@@ -234,7 +234,7 @@ def is_due(session: Session, row_id: str) -> bool:
     if experiment is None or experiment.state != "running":
         return False
     arms = [experiment.spec["run"]] if experiment.kind == "sweep" else experiment.spec["arms"]
-    if not {arm["algorithm"] for arm in arms} <= ALGORITHMS.keys():
+    if not {arm["algorithm"] for arm in arms if "command" not in arm} <= ALGORITHMS.keys():
         return False
     due, _, _ = _plan(session, experiment, KINDS[experiment.kind].parse(experiment.spec))
     return due.changes(experiment.looks)

@@ -87,7 +87,7 @@ def descriptions(session: Session, spec: StudySpec) -> dict[str, Any]:
     for at, environment in enumerate(spec.environments):
         field = f"environments.{at}"
         try:
-            described = requests.describe_environment(session, {"environment": environment})
+            described = requests.describe(session, {"environment": environment})
         except InvalidSpec as error:
             problems += [FieldProblem(field=field, message=problem.message) for problem in error.problems]
             continue

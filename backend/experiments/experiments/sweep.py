@@ -18,10 +18,11 @@ from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import grid, requests
 from backend.runs.starts import service as starts
+from backend.specs.host_commands import NO_SEED, CommandSpec
 from backend.specs.names import grid_name
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
-from backend.specs.run import FILLED_IN, RunSpec, parse_run_spec
+from backend.specs.run import FILLED_IN, parse_run_spec
 
 _SHOWN_PROBLEMS = 20
 
@@ -38,7 +39,7 @@ def check(spec: SweepSpec) -> None:
 
 
 def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
-    """The request that all runs of a sweep share, with the description of a custom environment.
+    """The request that all runs of a sweep share, with the description of a custom environment or a command.
 
     Raises:
         Invalid: it has a field that runs do not have, or names an environment that no host can use.
@@ -46,7 +47,7 @@ def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
     if filled_in := sorted(FILLED_IN & spec.run.keys()):
         raise Invalid([FieldProblem(field=f"run.{name}", message=NO_FIELD) for name in filled_in])
     try:
-        return requests.describe_environment(session, dict(spec.run))
+        return requests.describe(session, dict(spec.run))
     except InvalidSpec as error:
         raise Invalid(_locate(spec, error.problems)) from None
 
@@ -64,7 +65,9 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     problems: dict[tuple[str, str], FieldProblem] = {}
     for settings in configurations:
         try:
-            parse_run_spec(grid.merge_settings(spec.run, settings))
+            run_spec = grid.parse_spec(grid.merge_settings(spec.run, settings))
+            if isinstance(run_spec, CommandSpec):
+                _check_command(spec, run_spec)
         except InvalidSpec as error:
             located = _locate(spec, error.problems)
             problems |= {(problem.field, problem.message): problem for problem in located}
@@ -75,6 +78,18 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     if spec.objective == "evaluation":
         _check_evaluations(spec, configurations)
     return configurations
+
+
+def _check_command(spec: SweepSpec, run_spec: CommandSpec) -> None:
+    """Refuse what runs of a command do not have.
+
+    Raises:
+        Invalid: with the field that is wrong.
+    """
+    if spec.objective == "evaluation":
+        raise Invalid.field("objective", "runs of a command are not evaluated: use training")
+    if spec.max_seeds > 1 and not run_spec.command.seed:
+        raise Invalid.field("max_seeds", f"must be 1, with racing null: {NO_SEED}")
 
 
 def pinned(session: Session, spec: SweepSpec, settings: sampling.ConfigValues) -> SweepSpec:
@@ -150,7 +165,7 @@ def _cells(
         configurations: all of them, by number.
         first_draws: of those that have cells already, the number of their first new draw.
     """
-    environment = str(spec.run.get("environment"))
+    environment = str(spec.runs_have("environment"))
     return [
         NewCell(arm, environment, draw, spec.seed_of(arm, draw), settings)
         for draw in range(spec.max_seeds)
@@ -208,8 +223,10 @@ def _limits(spec: SweepSpec) -> Limits:
     return Limits(spec.max_seeds, spec.racing, spec.budget, spec.concurrency)
 
 
-def _run_spec(spec: SweepSpec, stored: Stored, cell: ExperimentCell) -> RunSpec:
-    run_spec = parse_run_spec(grid.merge_settings(spec.run, cell.settings) | {"seed": cell.seed})
+def _run_spec(spec: SweepSpec, stored: Stored, cell: ExperimentCell) -> grid.AnySpec:
+    run_spec = grid.parse_spec(grid.merge_settings(spec.run, cell.settings))
+    if not isinstance(run_spec, CommandSpec) or run_spec.command.seed:
+        run_spec = run_spec.model_copy(update={"seed": cell.seed})
     return run_spec.model_copy(update={"name": grid_name(run_spec, [*cell.settings], spec.max_seeds)})
 
 

@@ -1,7 +1,7 @@
 """A sweep's specification: one request for runs, and the settings that vary between configurations."""
 
 from math import prod
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -151,6 +151,12 @@ class SweepSpec(Strict):
     def initial_seeds(self) -> int:
         """Seeds of each configuration before the first comparison."""
         return self.max_seeds if self.racing is None else self.racing.initial_seeds
+
+    def runs_have(self, name: Literal["algorithm", "environment"]) -> str | None:
+        """Algorithm or environment of its runs, as the request names it, or its command has it."""
+        command: Any = self.run.get("definition") or {}
+        value = self.run.get(name) or command.get(name) or command.get("name")
+        return None if value is None else str(value)
 
     def seed_of(self, configuration: int, i: int) -> int:
         """Seed i, from 0, of a configuration."""

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import Host, Run, Transition
 from backend.specs.environments.custom import CustomEnvironment
+from backend.specs.host_commands import HostCommand
 from backend.specs.run_fields import CALLBOARD
 from backend.specs.states import LEASED, RunState
 
@@ -71,6 +72,21 @@ def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, 
             _, hosts = environments.get(environment.id, (environment, []))
             environments[environment.id] = (environment, sorted([*hosts, host.id]))
     return environments
+
+
+def commands(session: Session) -> dict[str, tuple[HostCommand, list[str]]]:
+    """Every command by name as in the latest heartbeat, with the hosts that define it so."""
+    published: dict[str, tuple[HostCommand, list[str]]] = {}
+    for host in session.scalars(select(Host).order_by(Host.last_seen_at)):
+        for row in host.commands:
+            try:
+                command = HostCommand.model_validate(row)
+            except ValidationError:  # the row is damaged: the next heartbeat replaces it
+                continue
+            before, names = published.get(command.name, (command, []))
+            same = names if before == command else []
+            published[command.name] = (command, sorted([*same, host.id]))
+    return published
 
 
 def refused_environments(session: Session) -> dict[str, str]:

@@ -115,6 +115,8 @@ class HostOut(Schema):
     """`cpu`, with the bf16 instruction sets of its processor in parentheses, and each GPU."""
     environments: list[str]
     """Ids of the environments it can run."""
+    commands: list[str] = Field(examples=[["train"]])
+    """Names of the commands that runs may start on it."""
     versions: dict[str, str]
     """Version of each package that training depends on."""
     missing_extras: list[str] = Field(examples=[["racing"]])
@@ -132,6 +134,7 @@ class HostOut(Schema):
         runs = [HostRun.model_validate(run) for run in active.runs]
         lacking = missing_extras(active.host.versions)
         changed = {"alive": active.alive, "runs": runs, "missing_extras": lacking, "load": load}
+        changed["commands"] = [str(row.get("name")) for row in active.host.commands]
         return cls.model_validate(row | changed)
 
 

@@ -167,7 +167,7 @@ def _left_s(run: Run, rates: Mapping[tuple[str, str], float]) -> float:
 
 
 def _provides(host: Host, run: Run) -> bool:
-    return run.environment in host.environments
+    return run.command is not None or run.environment in host.environments
 
 
 def _has_packages(host: Host, run: Run) -> bool:
@@ -188,7 +188,7 @@ def _packages(run: Run) -> dict[str, str]:
 
 def _has(host: Host, package: str) -> bool:
     name, _, version = package.partition("==")
-    return host.versions.get(name) == version
+    return host.provided.get(name) == version
 
 
 def _extra(run: Run) -> str | None:
@@ -207,6 +207,11 @@ def _no_packages(run: Run, hosts: Sequence[Host]) -> str:
     for what, package in _packages(run).items():
         if any(_has(host, package) for host in hosts):
             continue
+        if run.command is not None:
+            return (
+                f"no host that may claim it has the command {run.command} as it was when the run was created:"
+                " start another run, or define it so again in a host's file"
+            )
         name = package.partition("==")[0]
         others = "".join(f"; {host.id} has {host.versions[name]}" for host in hosts if name in host.versions)
         return (

@@ -41,6 +41,7 @@ EXAMPLES: dict[str, Any] = {
         "seeds": [0, 1, 2],
         "tags": ["baseline"],
     },
+    "CommandFields": {"command": "train", "config": {"learning_rate": 0.001}, "seeds": [0, 1, 2]},
     "ExternalFields": {
         "origin": "external",
         "algorithm": "my_ppo",

@@ -14,7 +14,13 @@ from backend.http.routing import ResourceRouter
 from backend.http.transfer import JsonDocument
 from backend.platform.errors import NotFound
 from backend.runs.catalogue import service
-from backend.runs.catalogue.schemas import AlgorithmOut, AlgorithmPage, EnvironmentOut, EnvironmentPage
+from backend.runs.catalogue.schemas import (
+    AlgorithmOut,
+    AlgorithmPage,
+    CommandPage,
+    EnvironmentOut,
+    EnvironmentPage,
+)
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.problems import quoted, similar_ids
 
@@ -62,6 +68,13 @@ def read_environment(
         hint = f"did you mean {' or '.join(similar)}?" if similar else "see GET /environments"
         raise NotFound(f"environment {quoted(environment_id)} does not exist: {hint}")
     return environment
+
+
+@router.get("/commands")
+def list_commands(principal: Viewer, session: ReadSession) -> CommandPage:
+    """Commands of hosts that runs start, with the JSON Schema of their parameters. Files on the hosts name
+    them."""
+    return CommandPage(items=service.commands(session))
 
 
 @cache

@@ -125,6 +125,38 @@ class EnvironmentOut(Schema):
     """Extra of Callboard that a host needs for it in addition to `worker`; null for no other."""
 
 
+class CommandOut(Schema):
+    """A command of hosts that runs start."""
+
+    name: str = Field(examples=["train"])
+    """Name of the command, as a request for a run has it."""
+    title: str
+    """What forms call it."""
+    summary: str
+    """What it does, in the words of its host."""
+    algorithm: str
+    """Name of the method of its runs."""
+    environment: str
+    """Environment of its runs; `unknown` where the script names it."""
+    has_seed: bool
+    """Whether its runs have seeds."""
+    config_schema: dict[str, Any]
+    """JSON Schema of `config`: its parameters with their bounds."""
+    defaults: dict[str, Any]
+    """Default of each parameter."""
+    definition: str
+    """Digest of the definition: hosts with another one do not claim its runs."""
+    hosts: list[str]
+    """The hosts that define it so."""
+
+
+class CommandPage(Page):
+    """All commands."""
+
+    items: list[CommandOut]
+    """Every command, by name."""
+
+
 class AlgorithmPage(Page):
     """All algorithms."""
 

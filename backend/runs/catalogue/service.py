@@ -6,8 +6,8 @@ from functools import cache
 
 from sqlalchemy.orm import Session
 
-from backend.fleet.hosts.repository import custom_environments
-from backend.runs.catalogue.schemas import AlgorithmOut, EnvironmentOut
+from backend.fleet.hosts import repository as hosts
+from backend.runs.catalogue.schemas import AlgorithmOut, CommandOut, EnvironmentOut
 from backend.specs.algorithms import ALGORITHMS, Algorithm
 from backend.specs.environments import ENVIRONMENTS, Environment
 from backend.specs.environments.custom import CustomEnvironment
@@ -22,7 +22,26 @@ def algorithms() -> dict[str, AlgorithmOut]:
 
 def environments(session: Session) -> dict[str, EnvironmentOut]:
     """Every environment, by id; hosts' custom ones last."""
-    return with_custom(custom_environments(session))
+    return with_custom(hosts.custom_environments(session))
+
+
+def commands(session: Session) -> list[CommandOut]:
+    """Every command of the hosts, by name."""
+    return [
+        CommandOut(
+            name=name,
+            title=command.title or name,
+            summary=command.summary,
+            algorithm=command.algorithm or name,
+            environment=command.environment,
+            has_seed=command.seed,
+            config_schema=command.config_schema,
+            defaults=command.config({}),
+            definition=command.definition or "",
+            hosts=names,
+        )
+        for name, (command, names) in sorted(hosts.commands(session).items())
+    ]
 
 
 def with_custom(custom: Mapping[str, tuple[CustomEnvironment, list[str]]]) -> dict[str, EnvironmentOut]:

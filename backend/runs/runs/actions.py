@@ -88,7 +88,10 @@ def resume(
     state = RunState(run.state)
     if state not in ENDED:
         raise Conflict(f"the run is {state}: only an ended run can be resumed")
-    starts.check_stored(session, run.spec)
+    if run.origin != EXTERNAL:
+        starts.check_stored(session, run.spec)
+    elif bounds is not None or annealing is not None:
+        raise Conflict("a command has no limits: its script knows them, and is started anew as it was")
     notice = None
     may_complete = state != RunState.FINISHED
     if bounds is not None or annealing is not None:
@@ -133,7 +136,7 @@ def delete(session: Session, run_id: str, *, restorable: bool = False) -> None:
     """
     run = service.get(session, run_id, for_update=True, any_spec=True)
     # The script of an external run may be unable to confirm that it stops, as on a full disk.
-    if run.state in LEASED and not (run.origin == EXTERNAL and run.stop_requested):
+    if run.state in LEASED and (run.runs_here or not run.stop_requested):
         raise Conflict(f"the run is {run.state}: stop it before you delete it")
     if not restorable:
         service.remove(session, run)

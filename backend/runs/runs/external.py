@@ -27,8 +27,9 @@ HEARTBEAT_S = 60.0
 
 
 def silent_s(session: Session, run: Run) -> float | None:
-    """Time since the script of an external run has sent anything; None if the run does not run."""
-    if run.lease_expires_at is None:
+    """Time since the script of an external run has sent anything; None if the run does not run, or if a
+    worker knows better."""
+    if run.lease_expires_at is None or run.runs_here:
         return None
     return max(0.0, HEARTBEAT_S - (run.lease_expires_at - database_now(session)).total_seconds())
 
@@ -116,7 +117,7 @@ def refuse(run: Run, action: str) -> None:
     """Refuse an action that external runs do not have.
 
     Raises:
-        Conflict: the run is an external one.
+        Conflict: the run is an external one, and no host's command that a worker could start or kill.
     """
-    if run.origin == EXTERNAL:
+    if run.origin == EXTERNAL and not (run.runs_here and action in ("resume", "kill")):
         raise Conflict(f"the run is trained elsewhere: {REFUSALS[action]}")

@@ -21,7 +21,9 @@ from pydantic import (
     model_validator,
 )
 
+from backend.specs import names
 from backend.specs.fields import NAME, WITHOUT_QUOTES, Strict
+from backend.specs.host_commands import CommandSpec
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec, explain, problems_of
 from backend.specs.run import StopSpec
 from backend.specs.run_fields import (
@@ -183,6 +185,29 @@ def external_spec(fields: ExternalFields, stored: Mapping[str, Any] | None = Non
             message = f"has {n_bytes:,} bytes as JSON; the maximum is {most:,}{hint}"
             raise InvalidSpec([FieldProblem(field=name, message=message)])
     return spec
+
+
+def command_spec(spec: CommandSpec) -> dict[str, Any]:
+    """The specification of a run of a host's command: an external one, which its script may add to, and what
+    workers start it with."""
+    command = spec.command
+    options = {"group": spec.group, "project": spec.project, "tags": spec.tags, "notes": spec.notes}
+    seed = spec.seed if command.seed else None
+    fields = ExternalFields.model_validate(
+        {
+            "origin": EXTERNAL,
+            "algorithm": spec.algorithm,
+            "environment": command.environment,
+            "config": spec.config,
+            "return_metric": command.return_metric,
+            "name": spec.name or names.default_name(spec),
+            "seed": seed,
+        }
+        | options
+    )
+    started = {"name": command.name, "config": spec.config, "seed": seed, "gpu": command.gpu}
+    placement = {"queue": spec.queue, "host": spec.host, "priority": spec.priority}
+    return external_spec(fields) | placement | {"command": started, "package": command.requirement}
 
 
 def is_seed_name(name: str) -> bool:

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from backend.platform.text import UNSTORABLE, unstorable_paths
+from backend.specs.host_commands import NO_SEED, CommandSpec, parse_command_spec
 from backend.specs.names import ending_in, grid_name
 from backend.specs.problems import MAX_PROBLEMS, FieldProblem, InvalidSpec
 from backend.specs.run import RunSpec, parse_run_spec
@@ -19,12 +20,25 @@ Grid = dict[str, list[Any]]
 """Values by field path, such as `config.learning_rate`."""
 
 
-def requested_specs(request: Mapping[str, Any]) -> list[RunSpec]:
+AnySpec = RunSpec | CommandSpec
+"""The specification of a run that workers run."""
+
+
+def parse_spec(request: Mapping[str, Any]) -> AnySpec:
+    """The specification of a run of Callboard's own, or of a host's command.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    return parse_command_spec(request) if "command" in request else parse_run_spec(dict(request))
+
+
+def requested_specs(request: Mapping[str, Any]) -> list[AnySpec]:
     """One specification per combination of the grid's values and seed.
 
     Args:
         request: JSON values, with the fields of `RunFields`. For a custom environment, `custom` is its host's
-            description of it.
+            description of it; for a command, `definition`.
 
     Raises:
         InvalidSpec: with one problem per invalid value.
@@ -49,10 +63,12 @@ def requested_specs(request: Mapping[str, Any]) -> list[RunSpec]:
         if len(problems) >= MAX_PROBLEMS:  # the others would repeat most of them
             break
         try:
-            spec = parse_run_spec(combined)
+            spec = parse_spec(combined)
         except InvalidSpec as error:
             problems |= dict.fromkeys(p for p in error.problems if p.field not in known)
             continue
+        if seeds is not None and isinstance(spec, CommandSpec) and not spec.command.seed:
+            problems[FieldProblem(field="seeds", message=NO_SEED)] = None
         if not problems:
             specs += [with_seed(spec, seed, seeds, combination) for seed in seeds_of(seeds, spec)]
     problems |= dict.fromkeys(grid_errors)
@@ -135,12 +151,12 @@ def read_seeds(body: dict[str, Any]) -> Any:
     return [int(seed) if isinstance(seed, float) and seed.is_integer() else seed for seed in seeds]
 
 
-def seeds_of(seeds: Any, spec: RunSpec) -> list[int]:
+def seeds_of(seeds: Any, spec: AnySpec) -> list[int]:
     """The seeds of a request with these `seeds`, or that of its spec."""
     return seeds if isinstance(seeds, list) else [spec.seed]
 
 
-def with_seed(spec: RunSpec, seed: Any, seeds: Any, combination: dict[str, Any]) -> RunSpec:
+def with_seed(spec: AnySpec, seed: Any, seeds: Any, combination: dict[str, Any]) -> AnySpec:
     """The spec with this seed, and with a name that distinguishes it from the others of the request."""
     spec = spec.model_copy(update={"seed": seed})
     if combination:
@@ -148,7 +164,7 @@ def with_seed(spec: RunSpec, seed: Any, seeds: Any, combination: dict[str, Any])
     return spec.model_copy(update={"name": _name(spec, seed, len(seeds_of(seeds, spec)))})
 
 
-def _name(spec: RunSpec, seed: int, n_seeds: int) -> str | None:
+def _name(spec: AnySpec, seed: int, n_seeds: int) -> str | None:
     """The given name; with several seeds, each with its seed, to distinguish the runs."""
     if spec.name is None or n_seeds == 1:
         return spec.name

@@ -17,11 +17,12 @@ from backend.platform.principals import Principal
 from backend.runs.runs import external, service
 from backend.runs.runs.external import require_storable
 from backend.runs.runs.external_spec import ExternalFields, external_spec
-from backend.runs.runs.grid import requested_specs
+from backend.runs.runs.grid import AnySpec, requested_specs
 from backend.runs.runs.schemas import RunEstimate
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.annealing import annealing_warning
 from backend.specs.extras import PACKAGES, install_command, missing_everywhere
+from backend.specs.host_commands import missing
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec
 from backend.specs.run import FILLED_IN, RunSpec, is_custom
 from backend.specs.run_fields import EXTERNAL
@@ -41,6 +42,8 @@ def create(work: UnitOfWork, request: dict[str, Any] | ExternalFields, principal
         Forbidden: the token may only create external runs.
     """
     if isinstance(request, ExternalFields):
+        if principal.only_own_run:
+            raise Forbidden("this token may only write the run of its command")
         return [_create_external(work.write, request, principal)]
     planned = specs(work.read, request)
     if principal.only_external_runs:  # a request that cannot be read is not one for a run of ours
@@ -48,7 +51,7 @@ def create(work: UnitOfWork, request: dict[str, Any] | ExternalFields, principal
     return [service.create(work.write, spec, created_by=principal.id) for spec in planned]
 
 
-def specs(session: Session, request: dict[str, Any]) -> list[RunSpec]:
+def specs(session: Session, request: dict[str, Any]) -> list[AnySpec]:
     """One specification per combination of the grid's values and seed.
 
     Args:
@@ -60,8 +63,8 @@ def specs(session: Session, request: dict[str, Any]) -> list[RunSpec]:
     """
     if filled_in := sorted(FILLED_IN & request.keys()):
         raise InvalidSpec([FieldProblem(field=name, message=NO_FIELD) for name in filled_in])
-    planned = requested_specs(describe_environment(session, request))
-    _require_extras(session, planned)
+    planned = requested_specs(describe(session, request))
+    _require_extras(session, [spec for spec in planned if isinstance(spec, RunSpec)])
     return planned
 
 
@@ -90,12 +93,22 @@ def _require_extras(session: Session, planned: Sequence[RunSpec]) -> None:
         raise InvalidSpec(problems)
 
 
-def describe_environment(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    """Return a request for runs, with its hosts' description of the environment if that is a custom one.
+def describe(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """Return a request for runs, with its hosts' description of the environment if that is a custom one, or
+    of the command.
 
     Raises:
-        InvalidSpec: the hosts that list the environment cannot use it.
+        InvalidSpec: the hosts that list the environment cannot use it, or no host has the command.
     """
+    if "command" in request:
+        if "definition" in request:
+            raise InvalidSpec([FieldProblem(field="definition", message=NO_FIELD)])
+        commands = hosts.commands(session)
+        command = commands.get(str(request["command"]))
+        if command is None:
+            message = missing(request["command"], commands)
+            raise InvalidSpec([FieldProblem(field="command", message=message)])
+        return request | {"definition": command[0].model_dump(mode="json")}
     environment = request.get("environment")
     if not is_custom(environment):
         return request
@@ -122,7 +135,10 @@ def estimate(session: Session, request: dict[str, Any]) -> RunEstimate:
             memory_estimate_bytes=spec.memory_estimate_bytes,
         )
         for spec in specs(session, request)
+        if isinstance(spec, RunSpec)
     ]
+    if not rows:
+        raise InvalidSpec([FieldProblem(field="command", message="only Callboard's own runs are estimated")])
     return RunEstimate(
         memory_bytes=max(row.memory_estimate_bytes for row in rows), warnings=warnings(session, rows)
     )
@@ -131,6 +147,8 @@ def estimate(session: Session, request: dict[str, Any]) -> RunEstimate:
 def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
     """Why no host that may claim these runs, which are of one request, can run them well, and which of their
     settings have no effect."""
+    if any(run.command for run in runs):
+        return []
     without_effect = filter(None, (annealing_warning(run.spec) for run in runs))
     return [*host_warnings(session, runs), *dict.fromkeys(without_effect)]
 

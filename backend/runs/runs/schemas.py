@@ -37,13 +37,30 @@ from backend.specs.run_fields import (
     ProjectName,
     RunOptions,
     Seed,
+    StartOptions,
     Tags,
 )
 from backend.specs.states import RunState
 from callboard.known_tags import RunUnit
 
+Seeds = Annotated[
+    list[Annotated[Seed, BeforeValidator(whole)]] | None, Field(min_length=1, max_length=MAX_SEEDS)
+]
+GridValues = dict[str, list[JsonValue]] | None
 MAX_NAMED = 10_000
 """Runs of one view."""
+
+
+class CommandFields(StartOptions):
+    """A run of a host's command to create. Parameters left out of `config` have their defaults."""
+
+    command: str = Field(description="Name of a command, from `GET /commands`.")
+    config: dict[str, JsonValue] = Field(default={}, description="The command's parameters.")
+    seed: Seed | None = Field(default=None, description="Seed that a command which takes one is given.")
+    seeds: Seeds = Field(default=None, description="One run per seed, instead of `seed`.")
+    grid: GridValues = Field(
+        default=None, description="Values by parameter, such as `config.learning_rate`, as for `algorithm`."
+    )
 
 
 class RunFields(RunOptions):
@@ -59,13 +76,8 @@ class RunFields(RunOptions):
     config: dict[str, JsonValue] = Field(default={}, description="The algorithm's settings.")
     environment_config: dict[str, JsonValue] = Field(default={}, description="The environment's settings.")
     seed: Seed | None = Field(default=None, description="Seed of all random numbers; default: 0.")
-    seeds: list[Annotated[Seed, BeforeValidator(whole)]] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=MAX_SEEDS,
-        description="One run per seed, instead of `seed`.",
-    )
-    grid: dict[str, list[JsonValue]] | None = Field(
+    seeds: Seeds = Field(default=None, description="One run per seed, instead of `seed`.")
+    grid: GridValues = Field(
         default=None,
         description='Values by field, such as `{"config.learning_rate": [0.001, 0.003]}`: one run per '
         f"combination of values and seed, at most {MAX_SEEDS}.",
@@ -73,7 +85,7 @@ class RunFields(RunOptions):
 
 
 def _origin(body: Any) -> str:
-    """The origin that a request names, which decides its fields; by default `callboard`.
+    """The origin that a request names, which decides its fields, by default `callboard`; or `command`.
 
     Raises:
         InvalidSpec: the request is no object, or there is no such origin.
@@ -83,7 +95,7 @@ def _origin(body: Any) -> str:
         raise InvalidSpec([FieldProblem(field="body", message=message)])
     origin = body.get("origin")
     if origin is None:
-        return CALLBOARD
+        return COMMAND if COMMAND in body else CALLBOARD
     if origin not in (CALLBOARD, EXTERNAL):
         message = f"must be {CALLBOARD} or {EXTERNAL}, got {quoted(origin)}"
         raise InvalidSpec([FieldProblem(field="origin", message=message)])
@@ -93,8 +105,14 @@ def _origin(body: Any) -> str:
 RunBody = Annotated[dict[Any, Any], DescribedBy(RunFields)]
 """A request for runs. Algorithm and environment decide which settings there are, so that `runs.requests`
 validates it as a whole."""
+CommandBody = Annotated[dict[Any, Any], DescribedBy(CommandFields)]
+"""A request for runs of a command, validated as a whole too: its hosts know its parameters."""
+COMMAND = "command"
 RunRequest = Annotated[
-    Annotated[RunBody, Tag(CALLBOARD)] | Annotated[ExternalFields, Tag(EXTERNAL)], Discriminator(_origin)
+    Annotated[RunBody, Tag(CALLBOARD)]
+    | Annotated[CommandBody, Tag(COMMAND)]
+    | Annotated[ExternalFields, Tag(EXTERNAL)],
+    Discriminator(_origin),
 ]
 """The body of `POST /runs`."""
 
@@ -175,6 +193,8 @@ class RunOut(Schema):
     """Id of the run: a ULID, which sorts by the time of creation."""
     origin: Origin
     """Where the run is trained: `callboard` by a worker of this installation, `external` elsewhere."""
+    command: str | None = Field(examples=["train"])
+    """Name of the host's command by which a worker runs an external run; null for all others."""
     name: str = Field(examples=["PAAC on Pong"])
     """Name of the run, as pages show it."""
     algorithm: str = Field(examples=["paac"])

@@ -19,15 +19,18 @@ from backend.db.run import RESTORABLE_S, averaged_rate
 from backend.fleet.storage import service as storage
 from backend.platform.errors import Conflict, NotFound
 from backend.runs.runs import repository
+from backend.runs.runs.external_spec import command_spec
+from backend.runs.runs.grid import AnySpec
 from backend.runs.starts import service as starts
 from backend.specs.events import ReportEvent
+from backend.specs.host_commands import CommandSpec
 from backend.specs.names import default_name
 from backend.specs.problems import InvalidSpec
 from backend.specs.run import RunSpec, parse_run_spec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, EXTERNAL_TRANSITIONS, LEASED, TRANSITIONS, RunState
 
-_COPIED = ("algorithm", "environment", "seed", "queue", "priority", "group", "project", "notes")
+_COPIED = ("algorithm", "seed", "queue", "priority", "group", "project", "notes")
 
 LogLevel = Literal["info", "warning", "error"]
 
@@ -54,7 +57,7 @@ class IllegalTransition(Exception):
 
 def create(
     session: Session,
-    spec: RunSpec,
+    spec: AnySpec,
     *,
     created_by: str | None = None,
     run_id: str | None = None,
@@ -75,17 +78,26 @@ def create(
         Invalid: its evaluations start from a set that does not exist, or that agents of this environment
             cannot start from.
     """
-    spec = starts.pinned(session, spec)
+    if isinstance(spec, CommandSpec):
+        stored = command_spec(spec)
+        of_origin = {"origin": EXTERNAL, "return_metric": stored["return_metric"]}
+        of_origin |= {"environment": stored["environment"]}
+        memory_bytes = spec.command.memory_bytes
+    else:
+        spec = starts.pinned(session, spec)
+        stored, of_origin = spec.model_dump(mode="json"), {"environment": spec.environment}
+        memory_bytes = spec.memory_estimate_bytes
     run = Run(
         id=run_id or new_run_id(),
         created_at=database_now(session),
         created_by=created_by,
         name=(spec.name or "").strip() or default_name(spec),
         **{name: getattr(spec, name) for name in _COPIED},
-        spec=spec.model_dump(mode="json"),
+        **of_origin,
+        spec=stored,
         wanted_host=spec.host,
         tags=list(spec.tags),
-        memory_estimate_bytes=spec.memory_estimate_bytes,
+        memory_estimate_bytes=memory_bytes,
         state=RunState.QUEUED,
         state_reason=reason,
         attempt=0,
@@ -175,7 +187,7 @@ def transition(
         IllegalTransition: the table of its origin does not allow it; nothing is changed.
     """
     before = RunState(run.state)
-    if after not in (EXTERNAL_TRANSITIONS if run.origin == EXTERNAL else TRANSITIONS).get(before, ()):
+    if after not in (TRANSITIONS if run.runs_here else EXTERNAL_TRANSITIONS).get(before, ()):
         raise IllegalTransition(run.id, before, after)
     now = database_now(session)
     run.state = after

@@ -5,11 +5,12 @@ import { keys } from './keys';
 
 export type Algorithm = components['schemas']['AlgorithmOut'];
 export type Environment = components['schemas']['EnvironmentOut'];
+export type Command = components['schemas']['CommandOut'];
 export type Preset = components['schemas']['PresetOut'];
 
 // Algorithms belong to the installed version: they cannot change while a page is open.
 const NEVER_STALE = { staleTime: Infinity, gcTime: Infinity } as const;
-// Hosts add and remove custom environments.
+// Hosts add and remove custom environments and commands.
 const CHANGED_BY_HOSTS = { staleTime: 15_000, gcTime: Infinity } as const;
 
 export const algorithmsQuery = queryOptions({
@@ -31,6 +32,12 @@ export const environmentQuery = (id: string) =>
     ...CHANGED_BY_HOSTS,
     retry: false,
   });
+
+export const commandsQuery = queryOptions({
+  queryKey: keys.commands(),
+  queryFn: async ({ signal }) => (await unwrap(api.GET('/api/v1/commands', { signal }))).items,
+  ...CHANGED_BY_HOSTS,
+});
 
 export const environmentsQuery = queryOptions({
   queryKey: keys.environments(),

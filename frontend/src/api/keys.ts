@@ -90,6 +90,7 @@ export const keys = {
   trace: (episode: string) => [UNWATCHED, 'trace', episode] as const,
   algorithms: () => [UNWATCHED, 'algorithms'] as const,
   environments: () => [UNWATCHED, 'environments'] as const,
+  commands: () => [UNWATCHED, 'commands'] as const,
   environment: (id: string) => [UNWATCHED, 'environment', id] as const,
   hostSilence: () => [UNWATCHED, 'host-silence'] as const,
   readiness: () => [UNWATCHED, 'readiness'] as const,

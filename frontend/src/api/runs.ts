@@ -16,6 +16,7 @@ import { DEFAULT_PROJECT } from '@/lib/project';
 export type Run = components['schemas']['RunOut'];
 export type RunDetail = components['schemas']['RunDetail'];
 export type RunPage = components['schemas']['RunPage'];
+export type CommandFields = components['schemas']['CommandFields'];
 export type RunFields = components['schemas']['RunFields'];
 export type StopSpec = components['schemas']['StopSpec'];
 export type ResumeRequest = components['schemas']['ResumeRequest'];
@@ -163,7 +164,7 @@ export const estimateQuery = (fields: RunFields) =>
   });
 
 /** Creates one run per combination of values and seed; requests with the same key create them once. */
-export async function createRuns(fields: RunFields, key?: string): Promise<Run[]> {
+export async function createRuns(fields: RunFields | CommandFields, key?: string): Promise<Run[]> {
   const headers = key === undefined ? {} : { 'Idempotency-Key': key };
   return (await unwrap(api.POST('/api/v1/runs', { body: fields, headers }))).items;
 }

@@ -27,6 +27,10 @@ export const nextBound = (bound: number, reached: number): number =>
 /** Whether the run is trained elsewhere, by a script that only records it here. */
 export const isExternal = ({ origin }: { origin: string }): boolean => origin === 'external';
 
+/** Whether workers run it: Callboard's own algorithms, and hosts' commands. */
+export const runsHere = ({ origin, command }: { origin: string; command: string | null }): boolean =>
+  !isExternal({ origin }) || Boolean(command);
+
 /** The query for the runs with exactly this tag. */
 export const queryOfTag = (tag: string): string =>
   `tag=${/^[\w./-]+$/.test(tag) ? tag : `"${tag.replaceAll(/["\\]/g, String.raw`\$&`)}"`}`;

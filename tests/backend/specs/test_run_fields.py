@@ -3,7 +3,7 @@ from pydantic import BaseModel
 
 from backend.runs.forks.schemas import ForkRequest
 from backend.runs.runs.external_spec import ExternalFields
-from backend.runs.runs.schemas import RunChanges, RunFields
+from backend.runs.runs.schemas import CommandFields, RunChanges, RunFields
 from backend.specs.run import FILLED_IN, RunSpec
 from backend.specs.run_fields import RunOptions
 
@@ -21,7 +21,7 @@ def _bounds(model: type[BaseModel], field: str) -> dict[str, object]:
 PLACED = {"device", "queue", "host"}
 
 
-@pytest.mark.parametrize("model", [RunFields, RunChanges, ForkRequest, ExternalFields])
+@pytest.mark.parametrize("model", [RunFields, CommandFields, RunChanges, ForkRequest, ExternalFields])
 def test_requests_have_the_bounds_of_the_spec(model: type[BaseModel]) -> None:
     common = FIELDS & set(model.model_fields)
     assert len(common) >= 5
@@ -44,6 +44,8 @@ def test_request_to_create_a_run_has_every_field_of_a_spec() -> None:
     ("model", "without"),
     [
         (RunFields, set()),
+        # A command's script knows what it trains, and its host where.
+        (CommandFields, {"annealing_agent_steps", "device"}),
         # A fork keeps the schedule of its parent; `resume` chooses it.
         (ForkRequest, {"annealing_agent_steps"}),
         # What a worker has read when it claims the run does not change.

@@ -5,7 +5,7 @@ import type { Run } from '@/api/runs';
 import { MenuLink } from '@/components/controls';
 import { useDenied } from '@/components/permission';
 import { ActionDialog } from './ActionDialog';
-import { ELSEWHERE, isExternal, whyNotForked } from '@/lib/run';
+import { ELSEWHERE, isExternal, runsHere, whyNotForked } from '@/lib/run';
 import { actionsFor, type Action } from './actions';
 
 type Props = {
@@ -54,7 +54,7 @@ export function ActionMenu({ run, label = run.name, tabIndex }: Props) {
             </Menu.Item>
           ))}
           {denied !== undefined && <Menu.Label>{denied}</Menu.Label>}
-          {external && <Menu.Label>{ELSEWHERE.resume}</Menu.Label>}
+          {!runsHere(run) && <Menu.Label>{ELSEWHERE.resume}</Menu.Label>}
           <MenuLink to="/new" search={{ from: run.id }} disabled={external || denied !== undefined}>
             Clone
           </MenuLink>

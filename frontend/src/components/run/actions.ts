@@ -1,6 +1,6 @@
 import type { Run } from '@/api/runs';
 import { formatDuration, formatInteger } from '@/lib/format';
-import { ELSEWHERE, hasEnded, isExternal, stepsOf } from '@/lib/run';
+import { ELSEWHERE, hasEnded, runsHere, stepsOf } from '@/lib/run';
 
 export type ActionId = 'stop' | 'kill' | 'resume' | 'archive' | 'unarchive' | 'delete';
 
@@ -30,6 +30,24 @@ function loss(run: Run): string {
     : `loses up to ${formatDuration(interval)}`;
 }
 
+/** Of a host's command. */
+function commandStopActions(run: Run): Action[] {
+  const kill: Action = {
+    id: 'kill',
+    label: 'Kill now',
+    description: 'Ends its script and all that it has started immediately. What it has logged is kept.',
+    danger: true,
+  };
+  if (run.state === 'stopping') return run.stop_requested === 'kill' ? [] : [kill];
+  const stop: Action = {
+    id: 'stop',
+    label: 'Stop',
+    description: 'Sends its script SIGTERM. After 20 seconds it is killed, with all that it has started.',
+    danger: false,
+  };
+  return [stop, kill];
+}
+
 function stopActions(run: Run): Action[] {
   const kill: Action = {
     id: 'kill',
@@ -56,6 +74,14 @@ const RESUME: Action = {
   label: 'Resume',
   description:
     'Puts the run back in the queue. It continues from its latest checkpoint as soon as a host has a free slot.',
+  danger: false,
+};
+
+const START_AGAIN: Action = {
+  id: 'resume',
+  label: 'Start again',
+  description:
+    'Puts the run back in the queue. Its script starts anew, and what it has logged so far is set aside.',
   danger: false,
 };
 
@@ -107,8 +133,9 @@ const MARK_STOPPED: Action = {
 
 /** The actions that a run's state allows. */
 export function actionsFor(run: Run): Action[] {
-  const external = isExternal(run);
+  const external = !runsHere(run);
   if (run.state === 'starting' || run.state === 'running' || run.state === 'stopping') {
+    if (run.command) return commandStopActions(run);
     return external ? externalStopActions(run) : stopActions(run);
   }
   const remove: Action = {
@@ -131,5 +158,6 @@ export function actionsFor(run: Run): Action[] {
         danger: false,
       };
   const unavailable = external ? ELSEWHERE.resume : run.demo ? NO_CHECKPOINT : undefined;
-  return [unavailable === undefined ? RESUME : { ...RESUME, unavailable }, archive, remove];
+  const resume = run.command ? START_AGAIN : RESUME;
+  return [unavailable === undefined ? resume : { ...resume, unavailable }, archive, remove];
 }

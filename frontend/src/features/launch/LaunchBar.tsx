@@ -1,42 +1,44 @@
 import { TextInput } from '@mantine/core';
+import type { ReactNode } from 'react';
 import type { FieldProblem } from '@/api/problem';
 import { MAX_RUNS } from '@/lib/runBounds';
 import { LoadingButton } from '@/components/controls';
 import type { ConfigField } from '@/lib/schema';
-import { CostLine } from './CostLine';
-import { environmentOf, type Catalogue, type Draft } from './draft';
-import type { StartingPoint } from './cost';
+import type { Draft } from './draft';
 import classes from './launch.module.css';
 import { isSweep, nRunsOf } from './requests';
 import { errorSummary } from './validation';
 
 type Props = {
-  catalogue: Catalogue;
   fields: readonly ConfigField[];
   draft: Draft;
   draftErrors: readonly FieldProblem[];
   serverErrors: readonly FieldProblem[];
-  /** Where a fork starts; undefined for a new run. */
-  startingPoint: StartingPoint | undefined;
+  /** Whether it starts a fork. */
+  isFork?: boolean;
+  /** Whether the number of seeds can be chosen. */
+  hasSeeds?: boolean;
   /** Why the user may not start runs. */
   refusal: string | undefined;
   starting: boolean;
   onNSeeds: (nSeeds: string) => void;
+  /** What is shown while nothing is wrong. */
+  children: ReactNode;
 };
 
 /** What the runs will cost, or what is wrong, with the number of seeds and the button that starts them. */
 export function LaunchBar({
-  catalogue,
   fields,
   draft,
   draftErrors,
   serverErrors,
-  startingPoint,
+  isFork = false,
+  hasSeeds = !isFork,
   refusal,
   starting,
   onNSeeds,
+  children,
 }: Props) {
-  const isFork = startingPoint !== undefined;
   const seedsError = draftErrors.find(({ field }) => field === 'nSeeds')?.message;
   const sweep = !isFork && isSweep(fields, draft);
   const nRuns = isFork || seedsError ? 1 : nRunsOf(fields, draft);
@@ -55,15 +57,10 @@ export function LaunchBar({
           {errorSummary(fields, draftErrors)}
         </span>
       ) : (
-        <CostLine
-          fields={fields}
-          draft={draft}
-          environment={environmentOf(catalogue, draft)}
-          startingPoint={startingPoint}
-        />
+        children
       )}
       <span className="grow" />
-      {!isFork && !sweep && (
+      {hasSeeds && !sweep && (
         <span className="row">
           <label htmlFor="n-seeds">Seeds</label>
           <TextInput

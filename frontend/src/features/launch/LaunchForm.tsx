@@ -16,7 +16,7 @@ import { Terms } from '@/components/Term';
 import { missingExtra } from '@/lib/environments';
 import type { Raw } from '@/lib/schema';
 import { ConfigPanels } from './ConfigPanels';
-import { useEstimate } from './CostLine';
+import { CostLine, useEstimate } from './CostLine';
 import { baseOf, environmentOf, fieldsOf, withStartSets, type Catalogue, type Draft } from './draft';
 import { ForkSidebar } from './ForkSidebar';
 import classes from './launch.module.css';
@@ -55,11 +55,11 @@ type Props = {
 };
 
 /** The errors that remain after an edit, which clears those of its field, of its section and of the form. */
-const withoutPath = (errors: readonly FieldProblem[], path: string): FieldProblem[] =>
+export const withoutPath = (errors: readonly FieldProblem[], path: string): FieldProblem[] =>
   errors.filter(({ field }) => !['', path, path.split('.')[0]].includes(field));
 
 /** The service's errors by field; an error of the whole request has an empty field. */
-function fieldErrorsOf(error: unknown): readonly FieldProblem[] {
+export function fieldErrorsOf(error: unknown): readonly FieldProblem[] {
   const { title, detail, fields } = asProblem(error);
   return fields.length > 0 ? fields : [{ field: '', message: `${title}. ${detail}` }];
 }
@@ -68,7 +68,7 @@ function fieldErrorsOf(error: unknown): readonly FieldProblem[] {
 const TERMS: readonly TermId[] = ['preset', 'network', 'cropped_frame', 'no_op', 'agent_steps', 'seed'];
 
 /** Focuses the first invalid input, or the first input of an invalid section. */
-const focusFirstInvalid = (form: HTMLFormElement): void =>
+export const focusFirstInvalid = (form: HTMLFormElement): void =>
   form.querySelector<HTMLElement>('[aria-invalid=true], [data-invalid] :is(input, select)')?.focus();
 
 /** What a clone or a fork changes counts as edited; what a preset changes does not. */
@@ -244,16 +244,22 @@ export function LaunchForm(props: Props) {
         )}
         {/* Before the fields, so that few tabs lead to it; drawn below them. */}
         <LaunchBar
-          catalogue={catalogue}
           fields={fields}
           draft={draft}
           draftErrors={draftErrors}
           serverErrors={serverErrors}
-          startingPoint={startingPoint}
+          isFork={startingPoint !== undefined}
           refusal={refusal}
           starting={launch.isPending}
           onNSeeds={(nSeeds) => edit({ nSeeds })}
-        />
+        >
+          <CostLine
+            fields={fields}
+            draft={draft}
+            environment={environmentOf(catalogue, draft)}
+            startingPoint={startingPoint}
+          />
+        </LaunchBar>
         <div className={classes.main}>
           <Terms ids={[draft.algorithm as TermId, ...TERMS]} />
           <ConfigPanels

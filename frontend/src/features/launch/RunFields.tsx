@@ -14,6 +14,8 @@ type Props = {
   errors: ReadonlyMap<string, string>;
   /** Whether the runs are a sweep's, which chooses their seeds. */
   sweep: boolean;
+  /** Whether it is of a host's command, and whether that takes a seed. */
+  command?: { has_seed: boolean } | undefined;
   /** The group that the runs get if none is typed; empty for none. */
   proposedGroup: string;
   onChange: (change: Partial<Draft>) => void;
@@ -23,7 +25,7 @@ type Props = {
 const ORDER: NonNullable<InputWrapperProps['inputWrapperOrder']> = ['label', 'input', 'error', 'description'];
 
 /** The fields of every run: name, seed, tags, notes and placement. */
-export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Props) {
+export function RunFields({ draft, errors, sweep, command, proposedGroup, onChange }: Props) {
   const { data: hosts } = useQuery(hostsQuery);
   const hostIds = hosts?.items.map(({ id }) => id) ?? [];
   // The host of a copied run may have been removed.
@@ -44,13 +46,15 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
             error={error('name')}
             onChange={({ currentTarget }) => onChange({ name: currentTarget.value })}
           />
-          {!sweep && (
+          {!sweep && command?.has_seed !== false && (
             <TextInput
               label={n > 1 ? 'First seed' : 'Seed'}
               inputWrapperOrder={ORDER}
               description={
                 n === 1
-                  ? 'Seeds the initial weights and the environments.'
+                  ? command
+                    ? 'Handed over to the script.'
+                    : 'Seeds the initial weights and the environments.'
                   : errors.has('seed')
                     ? 'The other seeds follow consecutively.'
                     : `Seeds ${first} to ${first + n - 1}: one run each.`
@@ -126,15 +130,17 @@ export function RunFields({ draft, errors, sweep, proposedGroup, onChange }: Pro
             error={error('host')}
             onChange={({ currentTarget }) => onChange({ host: currentTarget.value })}
           />
-          <NativeSelect
-            label="Device"
-            inputWrapperOrder={ORDER}
-            description="Where the network runs."
-            data={['auto', 'cpu', 'cuda']}
-            value={draft.device}
-            error={error('device')}
-            onChange={({ currentTarget }) => onChange({ device: currentTarget.value as Draft['device'] })}
-          />
+          {!command && (
+            <NativeSelect
+              label="Device"
+              inputWrapperOrder={ORDER}
+              description="Where the network runs."
+              data={['auto', 'cpu', 'cuda']}
+              value={draft.device}
+              error={error('device')}
+              onChange={({ currentTarget }) => onChange({ device: currentTarget.value as Draft['device'] })}
+            />
+          )}
           <TextInput
             label="Priority"
             inputWrapperOrder={ORDER}

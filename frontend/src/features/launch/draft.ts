@@ -140,6 +140,28 @@ function withProtocol(
   return { ...draft, raw: { ...draft.raw, [PROTOCOL]: protocol } };
 }
 
+/** A draft in which nothing is chosen but what is trained. */
+export const blankDraft = (environment: string, algorithm: string): Draft => ({
+  environment,
+  algorithm,
+  preset: null,
+  raw: {},
+  name: '',
+  group: '',
+  project: readProject(),
+  tags: '',
+  notes: '',
+  firstSeed: '0',
+  nSeeds: '1',
+  sweep: false,
+  maxSeeds: '10',
+  distinctSeeds: false,
+  device: 'auto',
+  queue: 'cpu',
+  host: '',
+  priority: '0',
+});
+
 /** A new draft for the requested environment and algorithm, where they exist and fit together. */
 export function newDraft(
   catalogue: Catalogue,
@@ -153,26 +175,7 @@ export function newDraft(
   const supported = algorithmsFor(catalogue, environment);
   const named = (name: string | undefined) => supported.find(({ id }) => id === name);
   const algorithm = named(requested.algorithm) ?? named(offerFor(environment?.id)?.algorithm) ?? supported[0];
-  const draft = withProposedPreset(catalogue, {
-    environment: environment?.id ?? '',
-    algorithm: algorithm?.id ?? '',
-    preset: null,
-    raw: {},
-    name: '',
-    group: '',
-    project: readProject(),
-    tags: '',
-    notes: '',
-    firstSeed: '0',
-    nSeeds: '1',
-    sweep: false,
-    maxSeeds: '10',
-    distinctSeeds: false,
-    device: 'auto',
-    queue: 'cpu',
-    host: '',
-    priority: '0',
-  });
+  const draft = withProposedPreset(catalogue, blankDraft(environment?.id ?? '', algorithm?.id ?? ''));
   return withProtocol(draft, environment, algorithm, requested.protocol);
 }
 

@@ -1,7 +1,8 @@
 /** The requests that the launch form sends. */
 import { MAX_GROUP } from '@/lib/runBounds';
 import type { FieldProblem } from '@/api/problem';
-import type { ForkRequest, RunFields } from '@/api/runs';
+import type { Command } from '@/api/catalogue';
+import type { CommandFields, ForkRequest, RunFields } from '@/api/runs';
 import type { SweepRequest } from '@/api/sweeps';
 import { shortEnvironmentName } from '@/lib/environments';
 import { parseNumber } from '@/lib/format';
@@ -110,6 +111,28 @@ export function toRequest(fields: readonly ConfigField[], draft: Draft): RunFiel
   };
 }
 
+/** The request for runs of a command, which takes neither limits nor a device. */
+export function toCommandRequest(
+  command: Command,
+  fields: readonly ConfigField[],
+  draft: Draft,
+): CommandFields {
+  const {
+    algorithm: _algorithm,
+    environment: _environment,
+    environment_config: _config,
+    stop: _stop,
+    device: _device,
+    seed,
+    seeds,
+    origin: _origin,
+    annealing_agent_steps: _annealing,
+    ...request
+  } = toRequest(fields, draft);
+  const taken = command.has_seed ? { ...(seeds ? { seeds } : { seed }) } : {};
+  return { ...request, ...taken, command: command.name };
+}
+
 /** The request for an estimate, without what that does not depend on: one run for each combination of values. */
 export function toEstimateRequest(fields: readonly ConfigField[], draft: Draft): RunFields {
   const { seeds: _seeds, name: _name, group: _group, ...request } = toRequest(fields, draft);
@@ -121,8 +144,12 @@ export const sweepName = ({ algorithm, environment }: Draft): string =>
   `${algorithm} on ${shortEnvironmentName(environment)}`;
 
 /** The request for a sweep over the fields that hold several values; it chooses the seeds and names its runs. */
-export function toSweepRequest(fields: readonly ConfigField[], draft: Draft): SweepRequest {
-  const { seed: _seed, seeds: _seeds, grid, name, notes, group: _group, ...run } = toRequest(fields, draft);
+export function toSweepRequest(
+  fields: readonly ConfigField[],
+  draft: Draft,
+  request: RunFields | CommandFields = toRequest(fields, draft),
+): SweepRequest {
+  const { seed: _seed, seeds: _seeds, grid, name, notes = '', group: _group, ...run } = request;
   const group = draft.group.trim();
   return {
     name: name ?? sweepName(draft),

@@ -58,7 +58,7 @@ export function validate(fields: readonly ConfigField[], draft: Draft, isFork = 
   const bounds = fields.filter(({ section }) => section === 'stop');
   const schedule = fields.find(({ path }) => path === 'config.learning_rate_schedule');
   const steps = bounds.find(({ key }) => key === 'agent_steps');
-  if (bounds.every((field) => isBlank(draft, field))) {
+  if (bounds.length > 0 && bounds.every((field) => isBlank(draft, field))) {
     add('stop', 'Set at least one stop condition.');
   } else if (steps && schedule && rawOf(draft, schedule) === 'linear' && isBlank(draft, steps)) {
     add(

@@ -9,7 +9,7 @@ import { HEARTBEAT_S, useSilence } from '@/components/run/silence';
 import { RelativeTime } from '@/components/text';
 import { formatCount, formatDuration, formatExact, plural } from '@/lib/format';
 import { useNow } from '@/lib/hooks';
-import { hasEnded, isExternal } from '@/lib/run';
+import { hasEnded, runsHere } from '@/lib/run';
 import { keptText, lastRestart } from './restarts';
 import classes from './run.module.css';
 
@@ -24,7 +24,7 @@ export function Notice({ run }: { run: RunDetail }) {
     <>
       {run.state === 'queued' && <Waiting run={run} />}
       {run.state === 'starting' && <Starting run={run} />}
-      {run.state === 'lost' && (isExternal(run) ? <Silent run={run} /> : <Lost run={run} />)}
+      {run.state === 'lost' && (runsHere(run) ? <Lost run={run} /> : <Silent run={run} />)}
       <Quiet run={run} />
       {run.state === 'failed' && <Failed run={run} />}
       {!hasEnded(run.state) && <Restarted run={run} />}
@@ -41,7 +41,7 @@ function Lost({ run }: { run: RunDetail }) {
       <IconAlertTriangle size={16} aria-hidden="true" />
       <span>
         Its host no longer responds.{' '}
-        {checkpoint
+        {checkpoint && !run.command
           ? `The run resumes automatically from agent step ${formatCount(checkpoint.agent_steps)}`
           : 'The run has no checkpoint: it starts over'}
         , as soon as a host has a free slot.
@@ -96,14 +96,22 @@ function Failed({ run }: { run: RunDetail }) {
         <div>
           {kept}{' '}
           {checkpoints.data &&
-            !isExternal(run) &&
-            (checkpoint
+            runsHere(run) &&
+            (checkpoint && !run.command
               ? `Resume continues from agent step ${formatCount(checkpoint.agent_steps)}.`
-              : 'There is no checkpoint: Resume starts over.')}
+              : run.command
+                ? 'Start again starts its script anew.'
+                : 'There is no checkpoint: Resume starts over.')}
         </div>
         {run.error && (
           <details>
-            <summary>{isExternal(run) ? 'Reported by its script' : 'Engine output'}</summary>
+            <summary>
+              {runsHere(run)
+                ? run.command
+                  ? 'Output of its script'
+                  : 'Engine output'
+                : 'Reported by its script'}
+            </summary>
             <pre className={classes.traceback} tabIndex={0}>
               <Suspense>
                 <Printed text={run.error} />

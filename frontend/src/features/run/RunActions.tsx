@@ -8,7 +8,7 @@ import { PermittedButton } from '@/components/permission';
 import { ActionDialog } from '@/components/run/ActionDialog';
 import { actionsFor, type Action } from '@/components/run/actions';
 import { ExportItems } from '@/components/run/ExportMenu';
-import { ELSEWHERE, isExternal, whyNotForked } from '@/lib/run';
+import { ELSEWHERE, isExternal, runsHere, whyNotForked } from '@/lib/run';
 import { NotifyMe } from './NotifyMe';
 import classes from './run.module.css';
 
@@ -38,7 +38,7 @@ export function RunActions({ run, denied, onDeleted }: Props) {
   const primary = primaryOf(actions);
   const external = isExternal(run);
   // There is no button for what only the run's script can do, or for what the demo run cannot do.
-  const isOffered = !((external || run.demo) && primary.id === 'resume');
+  const isOffered = !((!runsHere(run) || run.demo) && primary.id === 'resume');
   const others = actions.filter((action) => (action !== primary || !isOffered) && action.id !== 'delete');
   const remove = actions.find(({ id }) => id === 'delete');
   const untrained = run.agent_steps > 0 ? undefined : 'It has not trained yet.';

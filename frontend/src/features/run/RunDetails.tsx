@@ -5,7 +5,7 @@ import { InlineEdit } from '@/components/InlineEdit';
 import { projectProblem } from '@/lib/project';
 import { Term } from '@/components/Term';
 import { DASH, formatInteger } from '@/lib/format';
-import { isExternal } from '@/lib/run';
+import { isExternal, runsHere } from '@/lib/run';
 import classes from './edit.module.css';
 import { Notes } from './Notes';
 import { TagEditor } from './TagEditor';
@@ -83,7 +83,7 @@ export function RunDetails({ run, edit, denied }: Props) {
           </InlineEdit>
         </span>
       )}
-      {!isExternal(run) && (
+      {runsHere(run) && (
         <span title="Of the queued runs, those with a higher priority start first">
           <span className={classes.label}>
             <Term>Priority</Term>

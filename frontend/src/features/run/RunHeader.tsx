@@ -44,7 +44,7 @@ export function RunHeader({ run, onDeleted }: Props) {
               , seed <span className="num">{run.seed}</span>
             </>
           )}
-          {external && ', external run'}
+          {external && (run.command ? `, command ${run.command}` : ', external run')}
           {run.archived && ', archived'}
           {run.demo && ', demo'}
         </span>

@@ -39,7 +39,7 @@ export function RunCard({
         <div className="row muted">
           <span className="ellipsis grow">
             {run.algorithm} on {shortEnvironmentName(run.environment)}
-            {isExternal(run) && ', external'}
+            {isExternal(run) && (run.command ? ', command' : ', external')}
           </span>
           <RelativeTime at={run.created_at} />
         </div>

@@ -10,7 +10,7 @@ import { workspaceSearch } from '@/components/run/search';
 import { RunBadge } from '@/components/run/StateBadge';
 import { Name, RelativeTime, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
-import { isExternal, queryOfTag, stepsOf } from '@/lib/run';
+import { queryOfTag, runsHere, stepsOf } from '@/lib/run';
 import { defined } from '@/lib/search';
 import { DASH, formatInteger, formatRate } from '@/lib/format';
 import { type LineStyle, SymbolMark } from '@/components/chart/lineStyles';
@@ -199,7 +199,7 @@ export const COLUMNS: readonly Column[] = [
     width: 'minmax(40px, 1fr)',
     cell: (run) => (
       <span className="ellipsis" title={run.host ?? undefined}>
-        {run.host ?? (isExternal(run) ? <Elsewhere /> : DASH)}
+        {run.host ?? (runsHere(run) ? DASH : <Elsewhere />)}
       </span>
     ),
   },

@@ -1,12 +1,15 @@
 import { useDocumentTitle } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { createFileRoute } from '@tanstack/react-router';
-import { algorithmsQuery, environmentsQuery } from '@/api/catalogue';
+import { createFileRoute, Link } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
+import { algorithmsQuery, commandsQuery, environmentsQuery } from '@/api/catalogue';
 import { runQuery, type Run } from '@/api/runs';
 import { Loading, Missing, PageProblem } from '@/components/feedback';
 import { draftFrom, newDraft } from '@/features/launch/draft';
 import { LaunchForm } from '@/features/launch/LaunchForm';
 import { checked, defined, flag, protocol, type Unchecked, text } from '@/lib/search';
+
+const CommandForm = lazy(() => import('@/features/launch/CommandForm'));
 
 const validateSearch = (search: Unchecked) =>
   checked({
@@ -15,6 +18,8 @@ const validateSearch = (search: Unchecked) =>
     checkpoint: text(search.checkpoint),
     environment: text(search.environment),
     algorithm: text(search.algorithm),
+    /** A host's command to start instead. */
+    command: text(search.command),
     /** Protocol of the run's evaluations. */
     protocol: protocol(search.protocol),
     /** Whether all hyperparameters are shown. */
@@ -31,12 +36,15 @@ export const Route = createFileRoute('/_shell/new')({
 const MAX_IDS = 20;
 
 function NewRunPage() {
-  const { from, fork, checkpoint, environment, algorithm, protocol, all = false } = Route.useSearch();
+  const search = Route.useSearch();
+  const { from, fork, checkpoint, environment, algorithm, command, protocol, all = false } = search;
   const navigate = Route.useNavigate();
   useDocumentTitle('New run · Callboard');
   const algorithms = useQuery(algorithmsQuery);
   const environments = useQuery(environmentsQuery);
   const sourceId = fork ?? from;
+  const commands = useQuery(commandsQuery);
+  const firstCommand = commands.data?.[0];
   const source = useQuery({ ...runQuery(sourceId ?? ''), enabled: sourceId !== undefined });
 
   const onStarted = (runs: Run[]): void => {
@@ -52,7 +60,28 @@ function NewRunPage() {
       : navigate({ to: '/runs/$runId', params: { runId: first.id } }));
   };
 
+  const onSweepStarted = (sweepId: string): void =>
+    void navigate({ to: '/sweeps/$sweepId', params: { sweepId } });
+
   const form = () => {
+    if (command !== undefined) {
+      const chosen = commands.data?.find(({ name }) => name === command);
+      if (commands.error) return <PageProblem error={commands.error} onRetry={() => location.reload()} />;
+      if (!commands.data) return <Loading label="Loading the commands" lines={10} />;
+      if (!chosen) return <Missing detail={`no host has the command ${command}`} />;
+      return (
+        <Suspense fallback={<Loading label="Loading the form" lines={10} />}>
+          <CommandForm
+            key={`${chosen.name} ${chosen.definition}`}
+            commands={commands.data}
+            command={chosen}
+            onCommand={(name) => void navigate({ search: { command: name }, replace: true })}
+            onStarted={onStarted}
+            onSweepStarted={onSweepStarted}
+          />
+        </Suspense>
+      );
+    }
     if (!algorithms.data || !environments.data || (sourceId && !source.data)) {
       const error = algorithms.error ?? environments.error ?? source.error;
       if (error) return <PageProblem error={error} onRetry={() => location.reload()} />;
@@ -89,7 +118,7 @@ function NewRunPage() {
           })
         }
         onStarted={onStarted}
-        onSweepStarted={(sweepId) => void navigate({ to: '/sweeps/$sweepId', params: { sweepId } })}
+        onSweepStarted={onSweepStarted}
       />
     );
   };
@@ -99,6 +128,22 @@ function NewRunPage() {
       <h1 className="page-title" style={{ marginBottom: 16 }}>
         {source.data ? `${fork ? 'Fork' : 'Clone'} of ${source.data.name}` : 'New run'}
       </h1>
+      {!sourceId && firstCommand && (
+        <nav className="row wrap" aria-label="What to start" style={{ marginBottom: 16 }}>
+          {command === undefined ? (
+            <strong aria-current="page">An algorithm</strong>
+          ) : (
+            <Link to="/new">An algorithm</Link>
+          )}
+          {command === undefined ? (
+            <Link to="/new" search={{ command: firstCommand.name }}>
+              A script of yours
+            </Link>
+          ) : (
+            <strong aria-current="page">A script of yours</strong>
+          )}
+        </nav>
+      )}
       {form()}
     </div>
   );

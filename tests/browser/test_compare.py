@@ -186,7 +186,7 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     assert sorted(names.all_text_contents()) == ["lr 0.01", "lr 0.1"]
     expect(page.get_by_role("main").get_by_text("PAAC · CartPole", exact=True)).to_be_visible()
     rows = page.get_by_role("grid", name="Compared configs").locator("[data-row]")
-    expect(rows).to_have_text(["lr 0.015 seeds302.0", "lr 0.15 seeds baseline102.0"])
+    expect(rows).to_have_text(["lr 0.015 seeds302.0", "lr 0.15 seedsbaseline102.0"])
     verdict = page.get_by_role("region", name="Verdict")
     expect(verdict).to_contain_text("lr 0.01 is better than the baseline lr 0.1")
     expect(verdict).to_contain_text("+200.0 [197.0, 203.0], p = 0.008, 5 + 5 seeds")

@@ -6,6 +6,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -159,14 +160,21 @@ def _unlocked(database: str | None, plain: Callable[..., Any], calls: list[str])
     return called
 
 
-@pytest.mark.parametrize("path", ["/api/v1/runs", "/api/v1/sweeps"])
+@pytest.mark.parametrize(
+    ("path", "module", "plain"),
+    [("/api/v1/runs", grid, parse_run_spec), ("/api/v1/sweeps", sweeps, sweeps.of)],
+    ids=["runs", "sweeps"],
+)
 def test_requests_are_validated_before_the_database_is_locked(
-    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch, path: str
+    sqlite_service: RunningService,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    module: ModuleType,
+    plain: Callable[..., Any],
 ) -> None:
     calls: list[str] = []
-    for module, plain in ((grid, parse_run_spec), (sweeps, sweeps.of)):
-        validate = _unlocked(sqlite_service.engine.url.database, plain, calls)
-        monkeypatch.setattr(module, plain.__name__, validate)
+    validate = _unlocked(sqlite_service.engine.url.database, plain, calls)
+    monkeypatch.setattr(module, plain.__name__, validate)
     space = {"config.learning_rate": {"values": [0.001, 0.002]}}
     body = (
         CARTPOLE | {"seeds": [1, 2]}

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { RunGroup } from '@/api/comparisons';
 import { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
 import {
   differs,
   isTooLong,
   nameProblem,
   type PageState,
+  shownDocument,
   stateOf,
   suggestedName,
   toDocument,
@@ -13,7 +15,7 @@ import {
 
 const ids = (n: number): string[] =>
   Array.from({ length: n }, (_, at) => `01JD3QZ6W9K0Y5T8H2V4B7${String(1000 + at)}`);
-const [A, B] = ids(2) as [string, string];
+const [A, B, C] = ids(3) as [string, string, string];
 
 const runs = (search: Record<string, unknown>): PageState => ({ page: 'runs', search: runsSearch(search) });
 const compare = (search: Record<string, unknown>): PageState => ({
@@ -88,6 +90,23 @@ describe('the document of a view', () => {
     expect(isTooLong(compare({ runs: ids(60).join(',') }))).toBe(false);
     expect(isTooLong(compare({ runs: ids(80).join(',') }))).toBe(true);
     expect(isTooLong(runs({ selected: ids(100).join(',') }))).toBe(false);
+  });
+});
+
+describe('what a page shows', () => {
+  const groups = [
+    { key: 'g1', runs: [A, B] },
+    { key: 'a,b', runs: [C] },
+    { key: '', runs: [] },
+  ].map((group) => group as unknown as RunGroup);
+
+  it.each([
+    [{ selected: `${A},${B}` }, [A, B]],
+    [{ selected: `*,${A}` }, []],
+    [{ group: 'seed', selected: 'g1,a%2Cb' }, [A, B, C]],
+    [{ group: 'seed' }, []],
+  ] as const)('is the runs of the rows selected by %o', (search, expected) => {
+    expect(shownDocument(runs(search), groups).runs).toEqual(expected);
   });
 });
 

@@ -19,6 +19,7 @@ definition, and each run's spec holds that: only a host with the same definition
 """
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from functools import cached_property
@@ -79,11 +80,17 @@ def _without_controls(text: str) -> str:
     return text
 
 
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError("must be a boolean, a finite number or a text")
+    return value
+
+
 class Parameter(Strict):
     """A parameter of a command, handed over as one argument `--name=value`."""
 
     type: Literal["integer", "number", "text", "boolean"]
-    default: Scalar
+    default: Annotated[Scalar, BeforeValidator(_scalar)]
     description: Annotated[str, StringConstraints(max_length=300, pattern=WITHOUT_CONTROLS)] = ""
     minimum: float | None = None
     """Lowest value of a number."""

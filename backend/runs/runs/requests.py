@@ -103,12 +103,12 @@ def describe(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     if "command" in request:
         if "definition" in request:
             raise InvalidSpec([FieldProblem(field="definition", message=NO_FIELD)])
-        commands = hosts.commands(session)
+        commands = hosts.commands(session, request.get("host"))
         command = commands.get(str(request["command"]))
         if command is None:
             message = missing(request["command"], commands)
             raise InvalidSpec([FieldProblem(field="command", message=message)])
-        return request | {"definition": command[0].model_dump(mode="json")}
+        return request | {"definition": command.command.model_dump(mode="json")}
     environment = request.get("environment")
     if not is_custom(environment):
         return request

@@ -64,7 +64,8 @@ def test_run_of_another_definition_waits_and_says_for_what(service: RunningServi
     assert claim(service.engine, "a") is None
     reason = service.client.get(f"{RUNS}/{run['id']}/queue").json()["reason"]
     assert reason.startswith(
-        "no host that may claim it has the command train as it was when the run was created (a now: otherwise)"
+        "no host that may claim it has the command train as it was when the run was created"
+        " (a now: otherwise)"
     )
 
 

@@ -20,11 +20,11 @@ RUNS, SWEEPS = "/api/v1/runs", "/api/v1/sweeps"
 
 
 @pytest.fixture
-def service(sqlite_service: RunningService, tmp_path: Path) -> RunningService:
+def service(service: RunningService, tmp_path: Path) -> RunningService:
     """A service with a host that has the command `train`, and one that has none."""
-    add_host(sqlite_service.engine, "a", commands=commands.published(tmp_path))
-    add_host(sqlite_service.engine, "b")
-    return sqlite_service
+    add_host(service.engine, "a", commands=commands.published(tmp_path))
+    add_host(service.engine, "b")
+    return service
 
 
 def problems(answer: Any) -> dict[str, str]:

@@ -94,6 +94,13 @@ def start(
     priority: Annotated[int, typer.Option(help="Runs with a higher priority start first.")] = 0,
     queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     device: Device = "auto",
+    script: Annotated[
+        bool,
+        typer.Option(
+            "--script",
+            help="Of a script of your own, of any algorithm: `callboard experiments run` starts it.",
+        ),
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -106,8 +113,12 @@ def start(
         stop={"agent_steps": agent_steps, "wall_time_s": wall_time_s},
         settings=setting or [],
         environment_settings=environment_setting or [],
-        needs_limit=not any(path.startswith("stop.") for path in space),
+        needs_limit=not script and not any(path.startswith("stop.") for path in space),
     )
+    placement: dict[str, Any] = {"priority": priority, "queue": queue, "device": device}
+    if script:
+        run = {name: value for name, value in run.items() if name not in ("environment_config", "stop")}
+        placement = {"origin": "external"}
     option_of = {_path(text, "config"): "--set" for text in setting or []}
     option_of |= {
         _path(text, "environment_config"): "--set-environment" for text in environment_setting or []
@@ -124,9 +135,7 @@ def start(
     race = {"initial_seeds": initial_seeds, "confidence": confidence}
     body: dict[str, Any] = {
         "name": name or f"{algorithm} on {environment}",
-        "run": run
-        | _without_none({"project": project})
-        | {"priority": priority, "queue": queue, "device": device},
+        "run": run | _without_none({"project": project}) | placement,
         "space": space,
         "sampler": "grid" if configurations is None else "random",
         "sampler_seed": sampler_seed,

@@ -219,7 +219,7 @@ class Supervisor:
                 self._process.yield_cpu(self._context.settings.engine_niceness)
                 has_lowered_priority = True
             self._send_commands(recorder)
-        self._note_status(self._process.reap(), checkpoint)
+        self._after_exit(self._process.reap(), checkpoint)
         self._retry(partial(recorder.conclude, partial(self._conclude, recorder)))
 
     def _prepare(self) -> str | None:
@@ -229,7 +229,7 @@ class Supervisor:
     def _after_start(self, recorder: Recorder) -> None:
         """Called once the process has been started; the engine reports the rest by events."""
 
-    def _note_status(self, status: int, checkpoint: str | None) -> None:
+    def _after_exit(self, status: int, checkpoint: str | None) -> None:
         """Note what the exit status of the engine reports of its machine."""
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
             self._on_disk_fault(fault)

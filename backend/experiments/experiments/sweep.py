@@ -17,9 +17,10 @@ from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import grid, requests
+from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.starts import service as starts
-from backend.specs.host_commands import NO_SEED, CommandSpec
-from backend.specs.names import grid_name
+from backend.specs.host_commands import NO_SEED, CommandSpec, script_arguments
+from backend.specs.names import grid_name, script_name
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import FILLED_IN, parse_run_spec
@@ -46,6 +47,8 @@ def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
     """
     if filled_in := sorted(FILLED_IN & spec.run.keys()):
         raise Invalid([FieldProblem(field=f"run.{name}", message=NO_FIELD) for name in filled_in])
+    if spec.is_of_scripts:
+        return dict(spec.run)
     try:
         return requests.describe(session, dict(spec.run))
     except InvalidSpec as error:
@@ -65,6 +68,9 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     problems: dict[tuple[str, str], FieldProblem] = {}
     for settings in configurations:
         try:
+            if spec.is_of_scripts:
+                script_run(spec, settings, 0)
+                continue
             run_spec = grid.parse_spec(grid.merge_settings(spec.run, settings))
             if isinstance(run_spec, CommandSpec):
                 _check_command(spec, run_spec)
@@ -78,6 +84,24 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     if spec.objective == "evaluation":
         _check_evaluations(spec, configurations)
     return configurations
+
+
+def script_run(
+    spec: SweepSpec, settings: sampling.ConfigValues, seed: int
+) -> tuple[ExternalFields, dict[str, Any], int | None]:
+    """A run of a script that somebody starts, and what is handed to that: settings, and the seed unless there
+    is only one.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    given_seed = seed if spec.max_seeds > 1 else None
+    request = grid.merge_settings(spec.run, settings) | {"seed": given_seed}
+    fields = ExternalFields.model_validate(request)
+    external_spec(fields)
+    script_arguments(fields.config, given_seed)
+    name = script_name(fields.name or f"{fields.algorithm} {fields.environment}", settings, given_seed)
+    return fields.model_copy(update={"name": name}), fields.config, given_seed
 
 
 def _check_command(spec: SweepSpec, run_spec: CommandSpec) -> None:
@@ -180,7 +204,8 @@ def _prepare(session: Session, spec: SweepSpec) -> Planned:
     # In the runs' request, so that all runs stay in one group if the sweep is renamed.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
     configurations = of(spec)
-    spec = pinned(session, spec, configurations[0])
+    if not spec.is_of_scripts:
+        spec = pinned(session, spec, configurations[0])
     return spec.model_dump(mode="json"), _cells(spec, configurations, {})
 
 
@@ -208,7 +233,8 @@ def _extend(
         raise Invalid(problems_of(error)) from None
     check(spec)
     wanted = of(spec)
-    spec = pinned(session, spec, wanted[0])
+    if not spec.is_of_scripts:
+        spec = pinned(session, spec, wanted[0])
     known = [row.settings for row in repository.configurations(session, sweep.id)]
     new = [settings for settings in wanted if settings not in known]
     if spec.n_configurations is not None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from backend.specs.fields import Strict
-from backend.specs.run_fields import BLANK, MAX_SEEDS, SECTIONS, GivenName, Notes, Seed
+from backend.specs.run_fields import BLANK, EXTERNAL, MAX_SEEDS, SECTIONS, GivenName, Notes, Seed
 
 MAX_CONFIGURATIONS = 1_000
 MAX_RUNS = 10_000
@@ -99,7 +99,8 @@ class SweepSpec(Strict):
     notes: Notes = ""
     """Free text about the sweep, in Markdown."""
     run: dict[str, JsonValue] = Field(
-        description="What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and `grid`."
+        description="What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and "
+        "`grid`. With the origin `external`, `callboard experiments run` starts them in a terminal."
     )
     space: dict[str, Dimension] = Field(
         min_length=1,
@@ -152,6 +153,11 @@ class SweepSpec(Strict):
         """Seeds of each configuration before the first comparison."""
         return self.max_seeds if self.racing is None else self.racing.initial_seeds
 
+    @property
+    def is_of_scripts(self) -> bool:
+        """Whether somebody starts its runs, which are of a script of their own, in a terminal."""
+        return self.run.get("origin") == EXTERNAL
+
     def runs_have(self, name: Literal["algorithm", "environment"]) -> str | None:
         """Algorithm or environment of its runs, as the request names it, or its command has it."""
         command: Any = self.run.get("definition") or {}
@@ -167,9 +173,13 @@ class SweepSpec(Strict):
         problems: dict[str, str] = {}
         if not self.name.strip():
             problems["name"] = BLANK
-        for name in ("seed", "seeds", "grid", "origin"):
+        for name in ("seed", "seeds", "grid"):
             if name in self.run:
                 problems[f"run.{name}"] = "a sweep chooses it: leave it out"
+        if "origin" in self.run and not self.is_of_scripts:
+            problems["run.origin"] = f"must be {EXTERNAL}, for a script of your own, or left out"
+        if self.is_of_scripts and self.objective == "evaluation":
+            problems["objective"] = "runs of a script of your own are not evaluated: use training"
         for path, dimension in self.space.items():
             section, _, name = path.partition(".")
             given = self.run.get(section)
@@ -178,6 +188,8 @@ class SweepSpec(Strict):
                     "is not a setting: use a field of config, environment_config or stop, such as "
                     "config.learning_rate"
                 )
+            elif self.is_of_scripts and section != "config":
+                problems[f"space.{path}"] = "a script of your own has settings in config only"
             elif isinstance(given, dict) and name in given:
                 problems[f"space.{path}"] = f"is also in run.{section}: give it once"
             elif self.sampler == "grid" and dimension.values is None and dimension.n is None:

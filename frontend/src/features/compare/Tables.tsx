@@ -28,7 +28,8 @@ export type Difference = {
 const SECTIONS = ['config', 'environment_config', 'stop'] as const;
 const TOP_LEVEL = ['algorithm', 'environment', 'seed', 'device'] as const;
 
-function flatten(run: Run): Map<string, unknown> {
+/** The values of a run's settings by path. */
+export function settingsOf(run: Run): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const key of TOP_LEVEL) values.set(key, run.spec[key]);
   if (run.spec.seed_is_known === false) values.delete('seed');
@@ -45,7 +46,7 @@ function flatten(run: Run): Map<string, unknown> {
  * external runs, lack it.
  */
 export function configDiff(runs: readonly Run[]): Difference[] {
-  const all = runs.map(flatten);
+  const all = runs.map(settingsOf);
   const kinds = runs.map(({ origin, spec }) => JSON.stringify([origin, spec.algorithm]));
   const paths = [...new Set(all.flatMap((config) => [...config.keys()]))];
   return paths.flatMap((path) => {

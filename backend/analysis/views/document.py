@@ -82,43 +82,35 @@ class ScatterPanel(_Placed):
 
 
 class BarsPanel(_Placed):
-    """The score of each run or group as a bar, with its interval."""
+    """The score of each config as a bar with its interval, as the verdict of the view compares it."""
 
     kind: Literal["bars"]
     """`bars`: scores with their intervals."""
-    score: _PanelScore = "score"
-    """The score."""
 
 
 class StripsPanel(_Placed):
-    """The score of each seed, by config or by the values of a setting."""
+    """The score of each seed, by config or by the values of a setting, as the verdict compares it."""
 
     kind: Literal["strips"]
     """`strips`: the scores of single seeds."""
     setting: _Name | None = None
     """Path of the setting; null for a strip for each config."""
-    score: _PanelScore = "score"
-    """The score."""
 
 
-class HeatMapPanel(_Placed):
-    """The score over two settings."""
+class HeatmapPanel(_Placed):
+    """The score over two settings, as the verdict compares it."""
 
-    kind: Literal["heat_map"]
-    """`heat_map`: scores over two settings."""
+    kind: Literal["heatmap"]
+    """`heatmap`: scores over two settings."""
     settings: tuple[_Name, ...] = Field(default=(), max_length=2, strict=False)
     """Paths of the settings of columns and rows; those left out are the ones that explain most."""
-    score: _PanelScore = "score"
-    """The score."""
 
 
 class ImportancePanel(_Placed):
-    """Which share of the scores' variance each setting explains, with the seed as one of them."""
+    """Which share of the variance of scores each setting explains, with the seed as one of them."""
 
     kind: Literal["importance"]
     """`importance`: shares of variance by setting."""
-    score: _PanelScore = "score"
-    """The score."""
 
 
 class ParallelPanel(_Placed):
@@ -153,7 +145,7 @@ Panel = Annotated[
     | ScatterPanel
     | BarsPanel
     | StripsPanel
-    | HeatMapPanel
+    | HeatmapPanel
     | ImportancePanel
     | ParallelPanel
     | TextPanel

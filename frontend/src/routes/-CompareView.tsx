@@ -18,6 +18,7 @@ import {
   styleParameters,
 } from '@/components/chart/seriesStyles';
 import { useSettingTitles } from '@/components/config/settingTitles';
+import { ButtonLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
@@ -225,11 +226,17 @@ export function CompareView({ search, onSearch, head }: Props) {
   const page: PanelPage = {
     rows,
     grouped,
+    runs: existing,
     visible,
+    compared,
+    environments,
     hidden,
+    notDrawn,
     onHidden: (to) => change({ hidden: to.join(',') || NONE_HIDDEN }, true),
     spread,
     styles: grouped ? stylesOfGroups : styles,
+    groupStyles: stylesOfGroups.size > 0 ? formatGroupStyles(stylesOfGroups).split(',') : [],
+    verdict: { score: view.score, at: view.at, protocol: view.protocol },
     titles,
   };
 
@@ -268,6 +275,20 @@ export function CompareView({ search, onSearch, head }: Props) {
         {head}
         <span className="muted">{grouped && all.data ? all.data.shared_name : names.shared}</span>
         <span className="grow" />
+        {playing.length === 2 && (
+          <ButtonLink
+            variant="default"
+            to="/diff"
+            search={{ runs: playing.map(({ id }) => id).join(',') }}
+            title={
+              grouped
+                ? 'What differs between the best runs of the two configs'
+                : 'What differs between the two runs'
+            }
+          >
+            Diff
+          </ButtonLink>
+        )}
         {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       {matching.total > MAX_COMPARED && (

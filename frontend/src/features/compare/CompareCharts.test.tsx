@@ -66,11 +66,17 @@ const lines = (metrics: readonly string[]): Panel[] =>
 const page = (grouped: boolean, spread: Spread): PanelPage => ({
   rows: [],
   grouped,
+  runs: RUNS,
   visible: [],
+  compared: [],
+  environments: [],
   hidden: new Set(),
+  notDrawn: new Set(),
   onHidden: () => undefined,
   spread,
   styles: new Map(),
+  groupStyles: [],
+  verdict: { score: 'training', at: 'common', protocol: undefined },
   titles: new Map(),
 });
 

@@ -121,9 +121,12 @@ function byConfig(runs: readonly Run[], differences: readonly Difference[]): num
 /** The config values in which the runs differ: a column for each config, whatever its number of seeds. */
 export function ConfigDiffTable({
   runs,
+  label = 'Config diff',
   titles = new Map(),
 }: {
   runs: readonly Run[];
+  /** The accessible name. */
+  label?: string;
   /** The titles of the settings by path. */
   titles?: ReadonlyMap<string, string>;
 }) {
@@ -140,7 +143,7 @@ export function ConfigDiffTable({
   if (all.length === 0) return <Empty>The configs are identical.</Empty>;
   if (differences.length === 0) return <Empty>The configs are identical but for the seed.</Empty>;
   return (
-    <ScrollPanel label="Config diff" className={classes.scroll}>
+    <ScrollPanel label={label} className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>

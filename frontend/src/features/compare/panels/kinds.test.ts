@@ -8,7 +8,7 @@ const DECLARED: Record<ViewDocument['panels'][number]['kind'], true> = {
   scatter: true,
   bars: true,
   strips: true,
-  heat_map: true,
+  heatmap: true,
   importance: true,
   parallel: true,
   text: true,

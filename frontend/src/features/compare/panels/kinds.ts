@@ -1,5 +1,6 @@
 /** The kinds of panels, each a file in `kinds` whose name is the kind's in the document of a view. */
 import type { ComponentType } from 'react';
+import type { ComparisonRequest } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import type { Spread } from '@/api/series';
 import type { PanelSize } from '@/components/chart/panelSize';
@@ -12,15 +13,27 @@ export type PanelPage = {
   /** All runs, or all configs over seeds. */
   rows: readonly Row[];
   grouped: boolean;
+  /** Ids of all runs, in the order of their styles. */
+  runs: readonly string[];
   /** The runs that are drawn. */
   visible: readonly Run[];
+  /** All runs of the configs of which anything is drawn. */
+  compared: readonly Run[];
+  /** Of the runs that are drawn. */
+  environments: readonly string[];
   /** Rows that are not drawn. */
   hidden: ReadonlySet<string>;
+  /** Runs and groups that are not drawn. */
+  notDrawn: ReadonlySet<string>;
   onHidden: (hidden: readonly string[]) => void;
   /** What of several seeds is drawn. */
   spread: Spread;
   /** The styles of the rows. */
   styles: Styles;
+  /** The styles of groups, as parameters of figures. */
+  groupStyles: readonly string[];
+  /** What the verdict compares. */
+  verdict: Pick<ComparisonRequest, 'score' | 'at' | 'protocol'>;
   /** The titles of the settings by path. */
   titles: ReadonlyMap<string, string>;
 };

@@ -8,9 +8,13 @@ export const kind: PanelKind = {
   fields: [],
   size: { columns: 6, height: 228 },
   titleOf: () => 'Config diff',
-  Body: ({ page, height }) => (
+  Body: ({ panel, page, height }) => (
     <div className={classes.scroll} style={{ height }}>
-      <ConfigDiffTable runs={page.visible} titles={page.titles} />
+      <ConfigDiffTable
+        runs={page.visible}
+        label={`Panel: ${panel.title ?? 'Config diff'}`}
+        titles={page.titles}
+      />
     </div>
   ),
 };

@@ -215,8 +215,7 @@ const MAX_ADDRESS = 2000;
 /** Whether the state of a page is too long for an address. */
 export function isTooLong({ search }: PageState): boolean {
   const parameters = Object.entries(defined(search)).filter(([name]) => name !== 'selected');
-  const asText = (value: unknown): string =>
-    typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
   return (
     new URLSearchParams(parameters.map(([name, value]) => [name, asText(value)])).toString().length >
     MAX_ADDRESS

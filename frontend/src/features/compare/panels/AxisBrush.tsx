@@ -16,6 +16,8 @@ const WHOLE: Range = [0, 1];
 const [STRIP, HANDLE] = [12, 5] as const;
 /** Shorter drags are clicks. */
 const MIN_RANGE = 0.02;
+/** Height of a tick's text. */
+const TICK_PX = 13;
 /** Of a character of a tick's text. */
 const CHARACTER_PX = 6.2;
 
@@ -67,7 +69,7 @@ export function AxisBrush({ axis, x, room, top, bottom, range, onRange }: Props)
         <title>{axis.title}</title>
         {cut(axis.title)}
       </text>
-      {axis.ticks.map(({ at, text }) => (
+      {apart(axis.ticks, yOf).map(({ at, text }) => (
         <text key={text} x={x + 6} y={yOf(at) + 4} className={classes.tick}>
           {cut(text)}
         </text>
@@ -129,4 +131,16 @@ export function AxisBrush({ axis, x, room, top, bottom, range, onRange }: Props)
       ))}
     </g>
   );
+}
+
+/** The ticks whose texts do not overlap, from the foot. */
+function apart(ticks: Axis['ticks'], yOf: (place: number) => number): Axis['ticks'] {
+  let last = Infinity;
+  return ticks
+    .toSorted((a, b) => a.at - b.at)
+    .filter(({ at }) => {
+      const isFree = last - yOf(at) >= TICK_PX;
+      if (isFree) last = yOf(at);
+      return isFree;
+    });
 }

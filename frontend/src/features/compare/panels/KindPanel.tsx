@@ -26,9 +26,9 @@ export function KindPanel({ panel, page, name, placement, height, items }: Props
     <>
       <header className="row">
         <Grip name={name} title={title} placement={placement} />
-        <span className={`ellipsis section-title ${classes.title}`} title={title}>
+        <h2 className={`ellipsis section-title ${classes.title}`} title={title}>
           {title}
-        </span>
+        </h2>
         <Menu position="bottom-end" withinPortal>
           <Menu.Target>
             <ActionIcon variant="subtle" color="gray" aria-label={`Options for ${title}`}>

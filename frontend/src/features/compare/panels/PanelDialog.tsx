@@ -45,9 +45,10 @@ export function PanelDialog({ panel: start, isNew, page, tabs, onClose, onSave }
       }}
     >
       <div className={classes.fields}>
-        {kind.fields.map((field) => (
+        {kind.fields.map((field, at) => (
           <FieldInput
             key={field}
+            isFirst={at === 0}
             field={field}
             maxSettings={kind.maxSettings}
             panel={panel}
@@ -56,6 +57,7 @@ export function PanelDialog({ panel: start, isNew, page, tabs, onClose, onSave }
           />
         ))}
         <TextInput
+          {...(kind.fields.length === 0 ? { 'data-autofocus': true } : {})}
           label="Title"
           placeholder={kind.titleOf(panel, page.titles)}
           maxLength={100}
@@ -83,25 +85,30 @@ export function PanelDialog({ panel: start, isNew, page, tabs, onClose, onSave }
 
 type FieldProps = {
   field: Field;
+  /** Whether it has the focus at first. */
+  isFirst: boolean;
   maxSettings: number | undefined;
   panel: Panel;
   page: PanelPage;
   onChange: (to: { [K in keyof Panel]?: Panel[K] | undefined }) => void;
 };
 
-function FieldInput({ field, maxSettings, panel, page, onChange }: FieldProps) {
+function FieldInput({ field, isFirst, maxSettings, panel, page, onChange }: FieldProps) {
   const runs = page.rows.flatMap((row) => row.runs);
   const { data: recorded = [] } = useQuery(metricsQuery(runs.map(({ id }) => id)));
   const metrics = recorded.map(({ metric }) => metric);
   const differ = differing(runs);
   const names = settingNames(differ, page.titles);
   const settings = differ.map((path) => ({ value: path, label: names.get(path) ?? path }));
+  const focus = isFirst ? { 'data-autofocus': true } : {};
   switch (field) {
     case 'metrics':
       return (
         <MultiSelect
+          {...focus}
           size="xs"
           label="Metrics"
+          placeholder={panel.metrics ? '' : 'Search metrics'}
           searchable
           hidePickedOptions
           limit={MAX_OPTIONS}
@@ -116,6 +123,7 @@ function FieldInput({ field, maxSettings, panel, page, onChange }: FieldProps) {
     case 'x':
       return (
         <NativeSelect
+          {...focus}
           label="X axis"
           value={panel.x ?? ''}
           data={[
@@ -137,6 +145,7 @@ function FieldInput({ field, maxSettings, panel, page, onChange }: FieldProps) {
     case 'setting':
       return (
         <NativeSelect
+          {...focus}
           label="Hyperparameter"
           value={panel.setting ?? ''}
           data={[{ value: '', label: 'The one that explains most' }, ...settings]}
@@ -146,6 +155,7 @@ function FieldInput({ field, maxSettings, panel, page, onChange }: FieldProps) {
     case 'settings':
       return (
         <MultiSelect
+          {...focus}
           size="xs"
           label="Hyperparameters"
           description="Without any, those that explain most."
@@ -165,6 +175,7 @@ function FieldInput({ field, maxSettings, panel, page, onChange }: FieldProps) {
     case 'score':
       return (
         <NativeSelect
+          {...focus}
           label="Score"
           value={panel.score ?? 'score'}
           data={[
@@ -179,6 +190,7 @@ function FieldInput({ field, maxSettings, panel, page, onChange }: FieldProps) {
     case 'text':
       return (
         <Textarea
+          {...focus}
           size="xs"
           label="Text"
           description="Markdown"
@@ -201,7 +213,7 @@ function Formulas({ formulas, onFormulas }: FormulasProps) {
     <Textarea
       size="xs"
       label="Formulas"
-      description="One a line, such as ema(loss/value, 0.9) or log(loss/value + 1)."
+      description="One a line: + − × /, ema(loss/value, 0.9), diff(loss/value), log(loss/value)."
       autosize
       minRows={2}
       maxRows={10}

@@ -1,19 +1,25 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { scatterQuery, type Score } from '@/api/figures';
+import { useCurveView } from '@/components/chart/curveView';
 import { Scatter } from '@/components/chart/Scatter';
+import { styleParameters } from '@/components/chart/seriesStyles';
 import { Empty, Problem } from '@/components/feedback';
 import { differing, mostTelling } from '../../ScoreScatter';
 import type { BodyProps, PanelKind } from '../kinds';
-import { useVisibleStyles } from '../styles';
 import { scoreName, settingName } from '../words';
 
 function Body({ panel, page, height }: BodyProps) {
   const theme = useComputedColorScheme('light');
-  const styles = useVisibleStyles(page);
+  const { styles: ofGroups } = useCurveView();
   const [failed, setFailed] = useState<unknown>(null);
-  const { visible, grouped, titles } = page;
+  const { visible, grouped, titles, styles: styleOf } = page;
+  const ofRuns = useMemo(
+    () => styleParameters(new Map(visible.map(({ id }) => [id, styleOf.get(id) ?? 0]))),
+    [visible, styleOf],
+  );
+  const styles = grouped ? ofGroups : ofRuns;
   const y: Score = panel.score ?? 'score';
   const x = panel.setting ?? mostTelling(visible, differing(visible), y) ?? '';
   const version = visible.map((run) => `${run[y]}`).join(' ');

@@ -117,7 +117,7 @@ def _drawable(values: Array) -> Array:
     return np.where(is_large & np.isfinite(values), np.nan, values) if is_large.any() else values
 
 
-def _add_note_of_large(figure: Figure, lines: Sequence[CurveLine], theme: Theme) -> None:
+def add_note_of_large(figure: Figure, lines: Sequence[CurveLine], theme: Theme) -> None:
     """A text that says that values are too large to be drawn, if any are."""
     ends = [np.abs(line.columns[name]) for line in lines for name in ("min", "max")]
     if not any(bool((np.isfinite(end) & (end > LARGEST)).any()) for end in ends):
@@ -167,12 +167,12 @@ def curve_figure(
     """
     heading = title or describe(metric).title
     smooth = "" if is_exact(metric) else smooth
-    subtitle = _subtitle(lines, smooth, drawn_band(lines, metric, smooth, band))
+    subtitle = summarise_lines(lines, smooth, drawn_band(lines, metric, smooth, band))
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x), x)
     if _are_sources(lines):
         figure.layout["legend"] |= LEGEND_AT_RIGHT
     add_gap_notes(figure, [line.columns for line in lines], theme)
-    _add_note_of_large(figure, lines, theme)
+    add_note_of_large(figure, lines, theme)
     add_lines(figure, lines, metric=metric, smooth=smooth, band=band, styles=styles, theme=theme)
     return figure
 
@@ -205,20 +205,52 @@ def add_lines(
         figure.bands = [f"band: {BAND_NAMES[around]}"]
     has_ranges = False
     for line, looks in zip(lines, _looks(lines, styles, theme), strict=True):
-        columns = merged_columns(line)
-        sent = line.select_sent(columns)
-        points = drawn_points(columns, smooth=is_smooth)
-        n_new = len(sent["x"])
-        if around != "none":
-            edges = drawn_points(columns, smooth=False) if is_smooth and around == "min_max" else points
-            has_ranges |= _add_band(figure, line, columns, edges, n_new, looks.colour, around)
-        if is_smooth and len(lines) == 1:
-            _add_points(figure, line, sent, looks.colour)
-        if "nan" in columns:
-            add_gaps(figure, line.key, line.facts("not_finite"), columns, n_new, line.start, theme)
-        _add_line(figure, line, columns, points.last(n_new), looks)
+        has_points = is_smooth and len(lines) == 1
+        has_ranges |= add_line(
+            figure, line, looks, is_smooth=is_smooth, band=around, has_points=has_points, theme=theme
+        )
     if around != "none":
-        _name_band(figure, lines, around, theme, has_ranges=has_ranges)
+        name_band(figure, lines, around, theme, has_ranges=has_ranges)
+
+
+def add_line(
+    figure: Figure,
+    line: CurveLine,
+    looks: Look,
+    *,
+    is_smooth: bool,
+    band: Band,
+    has_points: bool = False,
+    theme: Theme,
+) -> bool:
+    """Add the traces of one line, or what a client with a part of them lacks.
+
+    Args:
+        figure: gets them.
+        line: the series.
+        looks: how it is drawn.
+        is_smooth: whether its smoothed values are drawn.
+        band: what is drawn around it; not `auto`.
+        has_points: whether its points are drawn behind it.
+        theme: light or dark.
+
+    Returns:
+        Whether any band is drawn.
+    """
+    columns = merged_columns(line)
+    sent = line.select_sent(columns)
+    points = drawn_points(columns, smooth=is_smooth)
+    n_new = len(sent["x"])
+    has_ranges = False
+    if band != "none":
+        edges = drawn_points(columns, smooth=False) if is_smooth and band == "min_max" else points
+        has_ranges = _add_band(figure, line, columns, edges, n_new, looks.colour, band)
+    if has_points:
+        _add_points(figure, line, sent, looks.colour)
+    if "nan" in columns:
+        add_gaps(figure, line.key, line.facts("not_finite"), columns, n_new, line.start, theme)
+    _add_line(figure, line, columns, points.last(n_new), looks)
+    return has_ranges
 
 
 def _are_sources(lines: Sequence[CurveLine]) -> bool:
@@ -254,10 +286,10 @@ def _add_line(figure: Figure, line: CurveLine, columns: Columns, new: DrawnCurve
             "mode": looks.mode,
             **mode,
             "name": plain_text(line.label.text),
-            "legendgroup": f"{line.run} {line.source}",
+            "legendgroup": line.key,
             "hovertemplate": "%{y:.5~g}",
             "showlegend": True,
-            "line": {"color": looks.colour, "width": 2},
+            "line": looks.line,
             "marker": looks.marker,
             "meta": line.facts("line"),
         }
@@ -319,7 +351,7 @@ def _add_points(figure: Figure, line: CurveLine, sent: Columns, colour: str) -> 
             "mode": "markers",
             "marker": {"color": faint(colour, _POINT_OPACITY), "size": _POINT_PX},
             "name": "unsmoothed",
-            "legendgroup": f"{line.run} {line.source}",
+            "legendgroup": line.key,
             "showlegend": False,
             "hoverinfo": "skip",
             "meta": line.facts("points"),
@@ -335,7 +367,7 @@ def _add_points(figure: Figure, line: CurveLine, sent: Columns, colour: str) -> 
     )
 
 
-def _name_band(
+def name_band(
     figure: Figure, lines: Sequence[CurveLine], band: Band, theme: Theme, *, has_ranges: bool
 ) -> None:
     """One legend entry for all bands, if there are any."""
@@ -391,7 +423,8 @@ def _outline(columns: Columns, is_drawn: Array, n_new: int, start: int | None) -
     return x, np.where(is_gap, np.nan, y), np.maximum(corners["bucket"], start or 0)
 
 
-def _subtitle(lines: Sequence[CurveLine], smooth: str, band: Band) -> str:
+def summarise_lines(lines: Sequence[CurveLine], smooth: str, band: Band) -> str:
+    """How many points are drawn, and how they are smoothed, for a subtitle."""
     shown, total = sum(line.n_shown for line in lines), sum(line.n_total for line in lines)
     if not total:
         return ""

@@ -211,7 +211,7 @@ def _looks(
         "has_line": has_lines and "stackgroup" not in trace,
         # Relative to the lines of a figure, which are 2 px wide.
         "line_share": float(line.get("width", 2)) / 2,
-        "dash": _DASHES.get(str(line.get("dash")), "-"),
+        "dash": _dash(str(line.get("dash"))),
         "steps": _STEPS.get(str(line.get("shape")), "default"),
         "max_markers": int(marker.get("maxdisplayed") or 0),
     }
@@ -231,6 +231,13 @@ def _looks(
             }
         )
     return drawn
+
+
+def _dash(name: str) -> Any:
+    """A line's dash: one of Plotly's names, or lengths such as `8px,2px`."""
+    if name.endswith("px"):
+        return 0, tuple(float(part.removesuffix("px")) / 2 for part in name.split(","))
+    return _DASHES.get(name, "-")
 
 
 def _hatch(pattern: Mapping[str, Any]) -> list[str] | None:
@@ -296,7 +303,7 @@ def _line(shape: Mapping[str, Any], place_of: Mapping[str, tuple[int, bool]]) ->
         "y": [_position(shape["y0"]), _position(shape["y1"])],
         "colour": _hex(colour, alpha),
         "line_share": float(line.get("width", 2)) / 2,
-        "dash": _DASHES.get(str(line.get("dash")), "-"),
+        "dash": _dash(str(line.get("dash"))),
     }
 
 

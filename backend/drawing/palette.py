@@ -5,7 +5,8 @@ A style is a number that each view gives in the order in which series entered it
 Any two of the `N_STYLES` styles differ by their symbol, or by at least 15 in CIEDE2000, on both grounds, also
 as people with deuteranopia and protanopia see them; each colour has a contrast of at least 3:1 to its ground.
 The first row of ten styles is plain lines in the palette's colours. Each further row has a symbol of its own,
-and every second one lighter or darker shades of the palette. Dashes are left to reference lines.
+and every second one lighter or darker shades of the palette. Dashes are left to reference lines, and to the
+lines of several metrics in one chart (`backend.drawing.lines`).
 
 Colour difference: Sharma, Wu and Dalal, "The CIEDE2000 color-difference formula: implementation notes,
 supplementary test data, and mathematical observations", Color Research and Application 30(1), 2005, equations
@@ -110,6 +111,13 @@ class Look(NamedTuple):
     colour: str
     symbol: str
     """Empty for a plain line."""
+    dash: str = ""
+    """By Plotly's name; empty for a solid line."""
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """The properties of its lines."""
+        return {"color": self.colour, "width": 2} | ({"dash": self.dash} if self.dash else {})
 
     @property
     def mode(self) -> str:

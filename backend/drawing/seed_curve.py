@@ -88,7 +88,7 @@ def seed_curve_figure(
         width_px: width for which the title is wrapped; None if unknown.
     """
     heading = title or describe(metric).title
-    subtitle = _subtitle(groups, spread, smooth)
+    subtitle = summarise_groups(groups, spread, smooth)
     figure = Figure(layout(heading, theme, width_px, subtitle) | axes_layout(metric, x), x)
     # Plotly would reverse it, since the bands are filled.
     figure.layout["legend"]["traceorder"] = "normal"
@@ -103,24 +103,27 @@ def add_groups(
     spread: Spread,
     order: Sequence[str],
     wanted: Mapping[str, int] | None = None,
+    looks: Sequence[Look] | None = None,
     theme: Theme,
 ) -> None:
-    """Add the traces of `seed_curve_figure`, or what a client with a part of them lacks."""
-    styles = distinct_styles([*order, *(group.id for group in groups)], wanted)
+    """Add the traces of `seed_curve_figure`, or what a client with a part of them lacks; with the `looks` of
+    all groups, where these do not follow from their styles."""
     figure.n_total = sum(group.n_total for group in groups)
     figure.n_shown = sum(group.n_shown for group in groups)
     figure.bands = _bands(groups, spread)
     counts = [sum(kinds) for kinds in zip(*(group.not_finite for group in groups), strict=True)]
     if sum(counts):
         figure.bands.append(f"{in_words(counts)} not drawn")
-    for group, style in zip(groups, source_styles((group.id for group in groups), styles), strict=True):
-        looks = look(style, theme)
+    if looks is None:
+        styles = distinct_styles([*order, *(group.id for group in groups)], wanted)
+        looks = [look(style, theme) for style in source_styles((group.id for group in groups), styles)]
+    for group, drawn in zip(groups, looks, strict=True):
         if draws_seeds(group.n_seeds, spread):
-            _draw_seeds(figure, group, looks)
+            _draw_seeds(figure, group, drawn)
         else:
             if spread.seeds and group.n_seeds > 1:
-                _draw_thin_seeds(figure, group, looks.colour)
-            _draw_band(figure, group, spread.centre, looks)
+                _draw_thin_seeds(figure, group, drawn.colour)
+            _draw_band(figure, group, spread.centre, drawn)
 
 
 def _draw_band(figure: Figure, group: SeedGroup, centre: str, looks: Look) -> None:
@@ -129,7 +132,7 @@ def _draw_band(figure: Figure, group: SeedGroup, centre: str, looks: Look) -> No
     line = {
         "showlegend": True,
         "hovertemplate": f"%{{y:.5~g}} ({centre} of %{{customdata}})",
-        "line": {"color": looks.colour, "width": 2},
+        "line": looks.line,
         **_symbols(looks),
     }
     columns = group.columns
@@ -174,7 +177,7 @@ def _draw_seeds(figure: Figure, group: SeedGroup, looks: Look) -> None:
         line = {
             "showlegend": run == group.runs[0],
             "hovertemplate": "%{y:.5~g}",
-            "line": {"color": looks.colour, "width": width},
+            "line": looks.line | {"width": width},
             **_symbols(looks),
         }
         _add(figure, group, run, {"y": values}, line, "line")
@@ -216,7 +219,7 @@ def _add(
     is_all = rows is None
     rows = np.arange(n) if rows is None else rows
     named: dict[str, Any] = {"name": plain_text(group.label.text), "mode": style.get("mode", group.mode)}
-    key = f"{group.id} {group.source}"
+    key = f"{group.id} {group.metric} {group.source}"
     members = " ".join(group.runs)  # with other ones, nothing that the client has of the curve is right
 
     def whole() -> dict[str, Any]:
@@ -241,7 +244,8 @@ def _add(
     )
 
 
-def _subtitle(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
+def summarise_groups(groups: Sequence[SeedGroup], spread: Spread, smooth: str) -> str:
+    """What is drawn of the groups, and of how many points, for a subtitle."""
     parts = []
     several = [group.n_seeds for group in groups if group.n_seeds > 1]
     if banded := [n for n in several if not draws_seeds(n, spread)]:

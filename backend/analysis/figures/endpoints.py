@@ -1,15 +1,16 @@
 """Figures for Plotly, or as files: whole, or what of them a client lacks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Depends, Query, Request, Response
 
 from backend.analysis.figures import service
+from backend.analysis.figures.lines import LinesRequest, draw_lines
 from backend.analysis.figures.scatter import Score, draw_scatter
-from backend.analysis.figures.schemas import FiguresOut, Palette, PanelOut, Panels
+from backend.analysis.figures.schemas import FiguresOut, LinesOut, Palette, PanelOut, Panels
 from backend.analysis.figures.service import FigureName, FigureRequest
 from backend.analysis.metrics.parameters import DrawnSpread, SmoothedAxes
 from backend.drawing.catalogue import EPISODE_RETURN
@@ -31,6 +32,7 @@ from backend.statistics.grouping import Spread
 router = ResourceRouter(prefix="/figures", tags=["figures"])
 
 
+LINES = {200: FORMATS[200] | {"model": LinesOut}}
 DEFAULT_SPREAD = Spread.chosen(None, "se")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]
@@ -237,6 +239,70 @@ def seed_curve(
     """Runs that differ in their seed alone as one curve with mean and band."""
     name = FigureName("seed_curve", metric)
     return export.answer(query.figures([name], export.options, source, spread), "seed_curve")
+
+
+@router.get("/lines", response_model=None, responses=LINES)
+def lines(
+    request: Request,
+    principal: Viewer,
+    session: ReadSession,
+    query: Wanted,
+    spread: DrawnSpread,
+    options: FormOptions,
+    form: RequestedForm,
+    metric: Annotated[
+        list[Text], Query(max_length=10, description="Names of metrics, drawn before the formulas.")
+    ] = [],  # noqa: B006
+    formula: Annotated[
+        list[Text],
+        Query(
+            max_length=10,
+            description="Formulas of metrics, such as `loss/policy / loss/value` or "
+            "`ema(rollout/episode_return, 0.9)`: of `+`, `-`, `*` and `/` (with spaces: a slash without any "
+            "belongs to a name), parentheses, numbers, `ema(…, weight)`, `diff(…)` and `log(…)`; names with "
+            "other characters than letters, digits, `_`, `.` and `/` stand in backticks or double quotes. At "
+            "most 200 characters each, and 10 metrics and formulas together.",
+        ),
+    ] = [],  # noqa: B006
+    x_metric: Annotated[
+        Text | None,
+        Query(description="Name of the metric of the horizontal axis: its value at the same agent steps."),
+    ] = None,
+    group_by: Annotated[
+        Literal["seed"] | None,
+        Query(description="Draw runs that differ in their seed alone as one line with a band."),
+    ] = None,
+    band: AroundRuns = "auto",
+) -> Response:
+    """Several metrics or formulas in one chart, over training or against another metric. With
+    `since_revision`, the answer is empty or whole."""
+    if form.format != "json" and query.had.since:
+        raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
+    if x_metric is not None and (query.axes.x != "agent_steps" or query.axes.span is not None):
+        field = "x" if query.axes.x != "agent_steps" else "x_from"
+        raise Invalid.field(field, "the horizontal axis is that of x_metric; leave this out")
+    drawn = draw_lines(
+        session,
+        LinesRequest(
+            query.run,
+            metric,
+            formula,
+            query.axes,
+            options,
+            x_metric,
+            spread if group_by == "seed" else None,
+            query.had.since,
+            query.had.with_layout,
+            query.styles,
+            band,
+            query.environment,
+        ),
+    )
+    if form.format != "json":
+        return file_response(drawn.figure, form, "lines")
+    missing = [asdict(line) for line in drawn.missing]
+    document = drawn.figure.document() | {"revisions": drawn.revisions, "missing": missing}
+    return _json(document) if drawn.is_update else conditional_response(request, orjson.dumps(document))
 
 
 @router.get("/scatter", response_model=None, responses=FORMATS)

@@ -13,6 +13,26 @@ class FiguresOut(Schema):
     """The figures."""
 
 
+class MissingOut(Schema):
+    """A metric or formula that some runs have no values of."""
+
+    line: str = Field(examples=["loss/policy / loss/value"])
+    """The metric, or the formula."""
+    metrics: list[str]
+    """Which of its metrics, that of the horizontal axis included, any of these runs lacks."""
+    n_runs: int
+    """Number of these runs."""
+    is_empty: bool
+    """Whether no run has a value of it."""
+
+
+class LinesOut(FigureOut):
+    """Several metrics or formulas of runs in one chart."""
+
+    missing: list[MissingOut] = Field(default=[])
+    """The metrics and formulas that some runs have no values of."""
+
+
 class Palette(Schema):
     """The styles of runs and groups on every chart, from 0 to 99: style s has colour s % 20 and symbol
     s // 10. Runs and groups get them in the order in which they were requested."""

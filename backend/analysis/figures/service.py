@@ -411,7 +411,7 @@ class _Drawing:
                     runs=[row.run_id for row in members],
                     metric=members[0].metric,
                     source=source,
-                    columns=_in_unit(curve.grid, members[0].metric),
+                    columns=in_unit(curve.grid, members[0].metric),
                     seed_values=list(curve.seed_values / describe(members[0].metric).divisor),
                     is_partial=curve.is_partial,
                     not_finite=curve.not_finite,
@@ -436,7 +436,7 @@ class _Drawing:
                     label=self._label(name, row, has_sources=has_sources),
                     metric=row.metric,
                     source=row.source,
-                    columns=_in_unit(curve.buckets, row.metric) | {"x": curve.buckets[self._request.axes.x]},
+                    columns=in_unit(curve.buckets, row.metric) | {"x": curve.buckets[self._request.axes.x]},
                     n_total=curve.n_rows,
                     n_shown=curve.n_buckets,
                     start=None if curve.reset else curve.first_bucket,
@@ -469,7 +469,7 @@ def _by_number(series: Series) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", series.source)[:1]]
 
 
-def _in_unit(columns: Columns, metric: str) -> Columns:
+def in_unit(columns: Columns, metric: str) -> Columns:
     """Columns of a metric in the unit that figures draw it in."""
     divisor = describe(metric).divisor
     if divisor == 1.0:

@@ -44,8 +44,8 @@ def n_buckets(given: QueryParams) -> int:
     sources, points = given.getlist("source"), given.get("points", "")
     n = int(points[:20]) if points.isdecimal() else DEFAULT_POINTS
     n *= _SOURCES_OF_ALL if "*" in sources else max(1, len(sources))
-    for name in ("run", "metric", "figure"):
-        n *= max(1, len(given.getlist(name)))
+    for names in (("run",), ("metric", "formula"), ("figure",)):
+        n *= max(1, sum(len(given.getlist(name)) for name in names))
     return n
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,16 +46,18 @@ class GroupGrid:
 
 
 @dataclass(frozen=True)
-class _Member:
+class Member:
+    """The rows of one run of a group, smoothed."""
+
     x: Array
     y: Array
-    n_known: int
-    """Rows that the client has."""
     holds_until: float
     """x until which its last value holds."""
     reached: float
     """Current x of the run."""
     not_finite: Columns
+    n_known: int = 0
+    """Rows that the client has."""
 
 
 def group_curve(
@@ -67,25 +69,44 @@ def group_curve(
 ) -> GroupGrid:
     """One metric of one group: the grid points that a client lacks; `since` as in `charts.curves`."""
     loaded = _load(session, members, axes, since)
-    rows = [_Rows(member.x, member.y, member.holds_until) for member in loaded]
+    whole, values = _whole_group(loaded, axes, spread)
+    if since is None or not _keeps_rows(session, members, axes.x, since):
+        return whole
+    first = _first_changed(loaded, axes, spread, whole.step, (*whole.grid.values(), *values))
+    if first is None:
+        return whole
+    return replace(
+        whole,
+        reset=False,
+        first_bucket=first,
+        grid={name: column[first:] for name, column in whole.grid.items()},
+        seed_values=whole.seed_values[:, first:],
+    )
+
+
+def whole_group(members: Sequence[Member], axes: Axes, spread: Spread) -> GroupGrid:
+    """Every grid point of the curve of these runs."""
+    return _whole_group(members, axes, spread)[0]
+
+
+def _whole_group(members: Sequence[Member], axes: Axes, spread: Spread) -> tuple[GroupGrid, Array]:
+    """Every grid point, and the values of each run there."""
+    rows = [_Rows(member.x, member.y, member.holds_until) for member in members]
     step, columns, values = _grid(rows, axes, spread)
-    lacks = _lacks_value(rows, columns["x"], step, [member.reached for member in loaded])
+    lacks = _lacks_value(rows, columns["x"], step, [member.reached for member in members])
     grid = _masked_where(columns, lacks)
-    first_changed = None
-    if since is not None and _keeps_rows(session, members, axes.x, since):
-        first_changed = _first_changed(loaded, axes, spread, step, (*grid.values(), *values))
-    first = first_changed or 0
-    return GroupGrid(
-        n_rows=sum(len(member.x) for member in loaded),
+    whole = GroupGrid(
+        n_rows=sum(len(member.x) for member in members),
         n_points=len(grid["x"]),
         step=step,
-        reset=first_changed is None,
-        first_bucket=first,
-        grid={name: column[first:] for name, column in grid.items()},
-        seed_values=values[: len(loaded) if spread.seeds or draws_seeds(len(loaded), spread) else 0, first:],
-        is_partial=bool(((grid["n"] < len(loaded)) & np.isfinite(grid[spread.centre])).any()),
-        not_finite=[sum(int(member.not_finite[name].sum()) for member in loaded) for name in NOT_FINITE],
+        reset=True,
+        first_bucket=0,
+        grid=grid,
+        seed_values=values[: len(members) if spread.seeds or draws_seeds(len(members), spread) else 0],
+        is_partial=bool(((grid["n"] < len(members)) & np.isfinite(grid[spread.centre])).any()),
+        not_finite=[sum(int(member.not_finite[name].sum()) for member in members) for name in NOT_FINITE],
     )
+    return whole, values
 
 
 def _keeps_rows(session: Session, members: Sequence[Series], x: str, since: Mapping[str, int]) -> bool:
@@ -96,7 +117,7 @@ def _keeps_rows(session: Session, members: Sequence[Series], x: str, since: Mapp
 
 def _load(
     session: Session, members: Sequence[Series], axes: Axes, since: Mapping[str, int] | None
-) -> list[_Member]:
+) -> list[Member]:
     """Every point of each run, smoothed."""
     chunks = repository.live_chunks(session, [series.id for series in members])
     points_of = PointReader(session, members)
@@ -110,26 +131,28 @@ def _load(
         data = points_of(chunks[series.id], names)
         rows = joined([data[chunk.id] for chunk in chunks[series.id]]) if data else empty(names)
         conversion = conversion_of.get(series.run_id)
-        x, y, delay = _smoothed(rows["value"], convert(rows[axes.column], conversion), axes, series.run_id)
+        x, y, delay = smoothed_rows(
+            rows["value"], convert(rows[axes.column], conversion), axes, series.run_id
+        )
         n_known = (
             0 if since is None else int(np.searchsorted(rows["revision"], since[series.run_id], "right"))
         )
         reached = float(convert(np.array([reached_column[series.run_id]]), conversion)[0])
         loaded.append(
-            _Member(
+            Member(
                 x=x,
                 y=y,
-                n_known=n_known,
                 holds_until=reached - delay,
                 reached=reached,
                 not_finite=not_finite(rows["value"], max(1, len(rows["value"]))),
+                n_known=n_known,
             )
         )
     return loaded
 
 
 def _first_changed(
-    members: Sequence[_Member], axes: Axes, spread: Spread, step: float, now: Sequence[Array]
+    members: Sequence[Member], axes: Axes, spread: Spread, step: float, now: Sequence[Array]
 ) -> int | None:
     """The first grid point that a client has to get: what it has is computed again from the rows it had.
 
@@ -150,7 +173,7 @@ def _first_changed(
     return first
 
 
-def _smoothed(values: Array, x: Array, axes: Axes, run_id: str) -> tuple[Array, Array, float]:
+def smoothed_rows(values: Array, x: Array, axes: Axes, run_id: str) -> tuple[Array, Array, float]:
     """The rows as they are drawn, and by how much at most the latest is drawn before its x."""
     if not axes.smooths:
         return x, values, 0.0

@@ -78,7 +78,10 @@ def test_each_seed_is_drawn_where_they_are_too_few_for_an_interval() -> None:
     assert (first.showlegend, second.showlegend) == (True, False)
     assert first.line == second.line
     assert first.name == second.name == "PAAC on Pong (n = 2)"
-    assert [trace.uid for trace in (first, second)] == [uid_of("few  A B A"), uid_of("few  A B B")]
+    assert [trace.uid for trace in (first, second)] == [
+        uid_of("few loss/value  A B A"),
+        uid_of("few loss/value  A B B"),
+    ]
     banded = draw(few_seeds(), spread=Spread("mean", "sd")).data
     assert [trace.meta["kind"] for trace in banded] == ["range", "range", "line", "partial"]
 
@@ -132,10 +135,10 @@ def test_update_has_the_new_grid_points_of_each_trace() -> None:
     add_groups(figure, [group(columns=later, start=2)], spread=MEDIAN, order=[], theme="light")
     document = figure.document()
     assert [(trace["uid"], trace["from"], trace["x"], trace["y"]) for trace in document["data"]] == [
-        (uid_of("a  A B C D E low"), 2, [192.0], [None]),
-        (uid_of("a  A B C D E high"), 2, [192.0], [None]),
-        (uid_of("a  A B C D E median"), 2, [192.0], [None]),
-        (uid_of("a  A B C D E median of some"), 2, [192.0], [3.0]),
+        (uid_of("a loss/value  A B C D E low"), 2, [192.0], [None]),
+        (uid_of("a loss/value  A B C D E high"), 2, [192.0], [None]),
+        (uid_of("a loss/value  A B C D E median"), 2, [192.0], [None]),
+        (uid_of("a loss/value  A B C D E median of some"), 2, [192.0], [3.0]),
     ]
     assert document["data"][-2]["meta"] == {"low": [None], "high": [None], "n": [1]}
     assert document["bands"] == [f"band: {BAND}"]

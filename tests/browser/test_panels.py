@@ -1,8 +1,6 @@
 """Panels of the workspace: added, duplicated, moved to a tab, and kept in a view."""
 
-import json
 import re
-from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,7 +10,6 @@ from backend.analysis.metrics import repository as series
 from backend.db.engine import writing
 from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
-from tests.browser.axe import axe_violations
 from tests.support.rows import make_run
 from tests.support.service import RunningService
 
@@ -53,13 +50,14 @@ def test_panel_with_a_formula_is_duplicated_moved_to_a_tab_and_kept_in_a_view(
     dialog.get_by_role("textbox", name="Formulas").fill("ema(loss/value, 0.9) / loss/policy")
     dialog.get_by_role("textbox", name="Title").fill("Ratio")
     dialog.get_by_role("button", name="Add").click()
-    ratios = page.get_by_role("heading", name="Ratio")
+    ratios = page.get_by_role("heading", name="Ratio", exact=True)
     expect(ratios).to_have_count(1)
 
-    options = page.get_by_role("button", name="Options for Ratio")
+    options = page.get_by_role("button", name="Options for Ratio", exact=True)
     options.click()
     page.get_by_role("menuitem", name="Duplicate").click()
     expect(ratios).to_have_count(2)
+    expect(page.get_by_role("menu")).to_have_count(0)
     options.last.click()
     page.get_by_role("menuitem", name="Move to a new tab…").click()
     dialog.get_by_role("textbox", name="Name").fill("Losses")
@@ -67,7 +65,9 @@ def test_panel_with_a_formula_is_duplicated_moved_to_a_tab_and_kept_in_a_view(
     tab = page.get_by_role("tab", name="Losses")
     expect(tab).to_have_attribute("aria-selected", "true")
     expect(ratios).to_have_count(1)
-    expect(page.get_by_role("img", name="ema(loss/value, 0.9) / loss/policy of the compared runs")).to_be_visible()
+    expect(
+        page.get_by_role("img", name="ema(loss/value, 0.9) / loss/policy of the compared runs")
+    ).to_be_visible()
 
     page.get_by_role("button", name="Save view").click()
     dialog.get_by_role("textbox", name="Name").fill("ratios")

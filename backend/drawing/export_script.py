@@ -205,7 +205,7 @@ def _looks(
         "is_share": is_share,
         "kind": "bars" if trace["type"] == "bar" else "area" if drawn_line.is_area else drawn_line.kind,
         "bars": bars,
-        "error_bars": "error_y" in trace,
+        "error_bars": "error_y" in trace or "error_x" in trace,
         "fill": _hex(fill, fill_opacity) if drawn_line.band else None,
         "hatch": _hatch(drawn_line.band.get("fillpattern") or marker.get("pattern") or {}),
         "has_line": has_lines and "stackgroup" not in trace,

@@ -129,12 +129,13 @@ def printable(text: str) -> str:
 def _series(number: int, trace: dict[str, Any]) -> DrawnSeries:
     meta = trace.get("meta") or {}
     x, y = _cells(trace.get("x", [])), _cells(trace.get("y", []))
-    if trace["type"] == "bar" and trace.get("orientation") == "h":
+    is_horizontal = trace["type"] == "bar" and trace.get("orientation") == "h"
+    if is_horizontal:
         x, y = y, x
     kind = meta.get("kind") or ("bars" if trace["type"] == "bar" else "points")
     if kind == "legend" or all(value is None for value in x):
         x = y = []
-    low, high = _error_bars(y, trace.get("error_y") or {})
+    low, high = _error_bars(y, trace.get("error_x" if is_horizontal else "error_y") or {})
     n = _column(meta["n"] if "n" in meta else trace.get("customdata"), len(x))
     texts = _column(trace.get("text"), len(x))
     return DrawnSeries(

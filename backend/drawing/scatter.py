@@ -79,7 +79,7 @@ def scatter_figure(
     given = distinct_styles(dot.run for dot in dots) if styles is None else styles
     looks = [look(given[dot.run], theme) for dot in ordered]
     several_subjects = len({dot.subject for dot in dots}) > 1
-    figure.layout |= _axes([dot.x for dot in ordered], x, y, log=None)
+    figure.layout |= setting_axes([dot.x for dot in ordered], x, y, log=None)
     figure.add_scatter(
         x=[dot.x for dot in ordered],
         y=[dot.y for dot in ordered],
@@ -107,7 +107,7 @@ def scatter_figure(
                 for alike in several
             ],
             mode="markers",
-            marker=_dash(muted(theme)),
+            marker=dash(muted(theme)),
             name="median",
             showlegend=True,
             hovertemplate="%{text}<br>%{x}: %{y:.5~g}<extra></extra>",
@@ -136,7 +136,7 @@ def configurations_figure(
         theme: light or dark.
     """
     figure = Figure(layout(title, theme, None))
-    figure.layout |= _axes([configuration.x for configuration in configurations], x, y, log=log)
+    figure.layout |= setting_axes([configuration.x for configuration in configurations], x, y, log=log)
     accent, grey = colours(theme)[0], muted(theme)
     looks: dict[Standing, tuple[str, dict[str, Any]]] = {
         "": ("score of a seed", {"color": faint(accent, 0.25), "line": {"color": accent, "width": 1}}),
@@ -165,7 +165,7 @@ def configurations_figure(
         y=[configuration.iqm for configuration in configurations],
         text=[plain_text(configuration.name) for configuration in configurations],
         mode="markers",
-        marker=_dash(grey),
+        marker=dash(grey),
         name="interquartile mean",
         hovertemplate="%{text}<br>%{x}: interquartile mean %{y:.5~g}<extra></extra>",
     )
@@ -173,11 +173,13 @@ def configurations_figure(
     return figure
 
 
-def _dash(colour: str) -> dict[str, Any]:
-    return {"symbol": "line-ew-open", "size": 26, "color": colour, "line": {"width": 2}}
+def dash(colour: str, *, symbol: str = "line-ew-open", size: int = 26) -> dict[str, Any]:
+    """The marker of a centre."""
+    return {"symbol": symbol, "size": size, "color": colour, "line": {"width": 2}}
 
 
-def _axes(values: Sequence[float | str], x: str, y: str, *, log: bool | None) -> dict[str, Any]:
+def setting_axes(values: Sequence[float | str], x: str, y: str, *, log: bool | None) -> dict[str, Any]:
+    """Both axes of scores over a setting; logarithmic as suits the values, if `log` is None."""
     return {
         "hovermode": "closest",
         "xaxis": {"title": {"text": plain_text(x)}, **_axis(values, log=log)},

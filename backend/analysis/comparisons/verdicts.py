@@ -59,7 +59,7 @@ def best_groups(
             by_environment.setdefault(environments[group.id], []).append(group)
     return [
         _best(
-            sorted(scored, key=_rank),
+            sorted(scored, key=rank),
             baselines.get(environment),
             improvements,
             n_comparisons,
@@ -70,7 +70,7 @@ def best_groups(
     ]
 
 
-def _rank(group: GroupStatistics) -> tuple[bool, float]:
+def rank(group: GroupStatistics) -> tuple[bool, float]:
     """Groups with runs that broke off stand below: their scores are those of the survivors."""
     value = group.iqm.value if group.iqm else None
     return group.n_broken_off > 0, np.inf if value is None else -value

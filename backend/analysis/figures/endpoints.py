@@ -7,10 +7,13 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import Depends, Query, Request, Response
 
+from backend.analysis.comparisons.schemas import At
+from backend.analysis.comparisons.schemas import Score as ComparedScore
 from backend.analysis.figures import service
 from backend.analysis.figures.lines import LinesRequest, draw_lines
 from backend.analysis.figures.scatter import Score, draw_scatter
-from backend.analysis.figures.schemas import FiguresOut, LinesOut, Palette, PanelOut, Panels
+from backend.analysis.figures.schemas import FiguresOut, LinesOut, Palette, PanelOut, Panels, ScoresOut
+from backend.analysis.figures.score_panels import ScoreKind, ScoresRequest, draw_scores
 from backend.analysis.figures.service import FigureName, FigureRequest
 from backend.analysis.metrics.parameters import DrawnSpread, SmoothedAxes
 from backend.drawing.catalogue import EPISODE_RETURN
@@ -23,6 +26,7 @@ from backend.http.dependencies import ReadSession
 from backend.http.figures import FORMATS, FormOptions, Options, RequestedForm, figure_response, file_response
 from backend.http.pages import Ulid
 from backend.http.routing import ResourceRouter
+from backend.http.streaming import ListTurn
 from backend.http.transfer import conditional_response
 from backend.platform.errors import Invalid
 from backend.platform.text import Text
@@ -32,6 +36,7 @@ from backend.statistics.grouping import Spread
 router = ResourceRouter(prefix="/figures", tags=["figures"])
 
 
+SCORES = {200: FORMATS[200] | {"model": ScoresOut}}
 LINES = {200: FORMATS[200] | {"model": LinesOut}}
 DEFAULT_SPREAD = Spread.chosen(None, "se")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
@@ -326,6 +331,60 @@ def scatter(
     """A score of runs against one of their settings."""
     figure = draw_scatter(session, run, x, y, options, styles, grouped=group_by == "seed")
     return figure_response(request, figure, form, "scatter")
+
+
+@router.get("/scores", response_model=None, responses=SCORES)
+def scores(
+    request: Request,
+    run: Runs,
+    kind: Annotated[
+        ScoreKind,
+        Query(
+            description="`bars`: the median of each config with its interval; `strips`: a dot for each seed; "
+            "`heatmap`: interquartile means over two settings; `importance`: the share of the variance of "
+            "scores that each setting explains, and the seed."
+        ),
+    ],
+    principal: Viewer,
+    turn: ListTurn,
+    session: ReadSession,
+    options: FormOptions,
+    form: RequestedForm,
+    styles: Styles,
+    score: Annotated[ComparedScore, Query(description="As for `GET /comparisons`.")] = "training",
+    at: Annotated[At, Query(description="As for `GET /comparisons`.")] = "common",
+    protocol: Annotated[Text | None, Query(max_length=50, description="As for `GET /comparisons`.")] = None,
+    environment: Annotated[
+        Text | None,
+        Query(description="Id of an environment: only the runs of it; needed where the runs are of several."),
+    ] = None,
+    setting: Annotated[
+        Text | None,
+        Query(
+            description="Of a heat map, the setting of the columns; of strips, the setting over which they "
+            "are drawn, in place of a row for each config. Such as `config.learning_rate`."
+        ),
+    ] = None,
+    other_setting: Annotated[
+        Text | None, Query(description="Of a heat map, the setting of the rows.")
+    ] = None,
+) -> Response:
+    """Scores of the configs of a comparison, as `GET /comparisons` has them."""
+    if kind == "heatmap" and form.format not in ("json", "html"):
+        raise Invalid.field("format", f"a heat map has no {form.format}: use html or json, or kind=strips")
+    drawn = draw_scores(
+        session,
+        ScoresRequest(run, kind, options, score, at, protocol, environment, setting, other_setting, styles),
+    )
+    if form.format != "json":
+        return file_response(drawn.figure, form, kind)
+    document = drawn.figure.document() | {
+        "n_runs": drawn.n_runs,
+        "n_left_out": drawn.n_left_out,
+        "notes": drawn.notes,
+        "shares": [asdict(share) for share in drawn.shares],
+    }
+    return conditional_response(request, orjson.dumps(document))
 
 
 @router.get("/diagnostics")

@@ -22,8 +22,12 @@ Score = Literal["score", "best_return"]
 SCORES: dict[Score, str] = {"score": "Score (mean of the last 100 returns)", "best_return": "Best return"}
 
 
-def setting_field(name: str) -> RunField | ConfigField:
+def setting_field(name: str, parameter: str = "x") -> RunField | ConfigField:
     """The field of runs, or the setting, against which scores are drawn.
+
+    Args:
+        name: its name.
+        parameter: the parameter of the request that names it.
 
     Raises:
         Invalid: there is none of this name.
@@ -31,9 +35,11 @@ def setting_field(name: str) -> RunField | ConfigField:
     try:
         field = resolve(name)
     except UnknownField as error:
-        raise Invalid.field("x", str(error)) from None
+        raise Invalid.field(parameter, str(error)) from None
     if isinstance(field, MetricField):
-        raise Invalid.field("x", f"{quoted(name)} is a metric: use a setting, such as config.learning_rate")
+        raise Invalid.field(
+            parameter, f"{quoted(name)} is a metric: use a setting, such as config.learning_rate"
+        )
     return field
 
 
@@ -45,6 +51,11 @@ def setting_value(run: Run, field: RunField | ConfigField) -> Any:
     for key in field.path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def has_changed(run: Run, field: RunField | ConfigField) -> bool:
+    """Whether the run changed a setting during training, so that it has no single value."""
+    return field.name.rpartition(".")[2] in run.departures
 
 
 def draw_scatter(
@@ -70,9 +81,9 @@ def draw_scatter(
         (run, value, subject_key(run))
         for run in runs_by_id.values()
         if (value := setting_value(run, field)) is not None and getattr(run, score) is not None
-        if field.name.rpartition(".")[2] not in run.departures and not (score == "score" and is_early(run))
+        if not has_changed(run, field) and not (score == "score" and is_early(run))
     ]
-    n_changed = sum(field.name.rpartition(".")[2] in run.departures for run in runs_by_id.values())
+    n_changed = sum(has_changed(run, field) for run in runs_by_id.values())
     examples = {key: run for run, _, key in shown}
     panels = dict(zip(examples, names_of_subjects(list(examples.values())), strict=True))
     names = dict(zip(runs_by_id, names_of_runs(list(runs_by_id.values())).names, strict=True))

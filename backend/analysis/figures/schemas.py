@@ -1,5 +1,7 @@
 """Response bodies of figures."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from backend.drawing.schemas import FigureOut
@@ -31,6 +33,33 @@ class LinesOut(FigureOut):
 
     missing: list[MissingOut] = Field(default=[])
     """The metrics and formulas that some runs have no values of."""
+
+
+class ShareOut(Schema):
+    """What a setting explains of the variance of scores."""
+
+    settings: list[str] = Field(examples=[["config.learning_rate"]])
+    """The setting; several that were only changed together; empty for combinations and for the seed."""
+    title: str = Field(examples=["Learning rate"])
+    """What it is called."""
+    share: float = Field(examples=[0.81])
+    """Share of the variance, from 0 to 1; all add up to 1."""
+    kind: Literal["setting", "combinations", "seed"]
+    """`setting`: its main effect; `combinations`: what settings explain only together; `seed`: the variance
+    among runs with equal settings."""
+
+
+class ScoresOut(FigureOut):
+    """Scores of the configs of a comparison."""
+
+    n_runs: int = 0
+    """Number of runs whose scores count."""
+    n_left_out: int = 0
+    """Number of runs with a score that does not count."""
+    notes: list[str] = Field(default=[])
+    """What must be known beside the numbers, in sentences: runs that did not finish, or are left out."""
+    shares: list[ShareOut] = Field(default=[])
+    """Of `importance`, the bars; empty if there are too few runs, as the last of `notes` says then."""
 
 
 class Palette(Schema):

@@ -64,6 +64,36 @@ const STATES: Record<string, PageState> = {
   }),
   'a comparison of what matches': compare({ q: 'tag:baseline', group: 'seed' }),
   'a comparison with every line': compare({ runs: `${A},${B}`, hidden: 'none' }),
+  'panels of many kinds': compare({
+    runs: A,
+    setting: 'config.learning_rate',
+    panels: [
+      { kind: 'lines', metrics: ['loss/value'], log: true, columns: 6, height_px: 400 },
+      {
+        kind: 'lines',
+        metrics: ['a', 'b'],
+        formulas: ['ema(a, 0.9) / b'],
+        x: 'c',
+        title: 'Ratio',
+        tab: 'Losses',
+      },
+      { kind: 'scatter', setting: 'config.n_e', score: 'best_return', columns: 4, height_px: 228 },
+      { kind: 'bars' },
+      { kind: 'strips', setting: 'config.n_e' },
+      { kind: 'heatmap', settings: ['config.n_e', 'config.learning_rate'] },
+      { kind: 'importance' },
+      { kind: 'parallel' },
+      { kind: 'text', text: '**Note**', tab: 'Losses' },
+      { kind: 'diff' },
+    ],
+  }),
+  'a metric twice': compare({
+    runs: A,
+    panels: [
+      { kind: 'lines', metrics: ['loss/value'] },
+      { kind: 'lines', metrics: ['loss/value'] },
+    ],
+  }),
   'no panel': compare({ runs: A, metrics: 'none', smooth: 0.5 }),
 };
 
@@ -84,6 +114,22 @@ describe('the document of a view', () => {
       for (const [other, document] of documents.entries())
         expect(differs(state, document)).toBe(at !== other);
     expect(differs(runs({ selected: A }), toDocument(runs({})))).toBe(false);
+  });
+
+  it('names metrics where that is all, and opens the tab of none', () => {
+    const panels = [{ kind: 'lines', metrics: ['loss/value'], log: true, columns: 6, height_px: 400 }];
+    const plainly = compare({ runs: A, metrics: 'loss/value', log: 'loss/value', sizes: 'loss/value:6x400' });
+    expect(plain(toState(toDocument(compare({ runs: A, panels, tab: 'Losses' }))))).toEqual(plain(plainly));
+  });
+
+  it('leaves out what is no panel', () => {
+    const panels = [
+      'text',
+      { kind: 'text', text: 'kept', sparkles: true, columns: 99, metrics: 'a' },
+      { kind: 7 },
+      null,
+    ];
+    expect(compareSearch({ panels }).panels).toEqual([{ kind: 'text', text: 'kept' }]);
   });
 
   it('is too long for an address from some 70 runs on; selected rows do not count', () => {

@@ -15,6 +15,7 @@ import { SettingScatter } from '@/features/sweeps/SettingScatter';
 import { SweepHeader } from '@/features/sweeps/SweepHeader';
 import { SweepSummary } from '@/features/sweeps/SweepSummary';
 import classes from '@/features/sweeps/sweeps.module.css';
+import { runsOfSweep, workspaceOf } from '@/features/sweeps/workspace';
 import { plural } from '@/lib/format';
 import { checked, defined, nameOf, type Unchecked, text } from '@/lib/search';
 
@@ -33,9 +34,6 @@ const validateSearch = (search: Unchecked) =>
 export const Route = createFileRoute('/_shell/sweeps/$sweepId')({ validateSearch, component: SweepPage });
 
 type Search = ReturnType<typeof validateSearch>;
-
-/** The address of the list selects up to this many runs by their ids. */
-const MAX_IDS = 100;
 
 function SweepPage() {
   const { sweepId } = Route.useParams();
@@ -80,6 +78,16 @@ function Content({ sweep }: { sweep: SweepDetail }) {
               Compare the best
             </ButtonLink>
           )}
+          {compared.length > 0 && (
+            <ButtonLink
+              variant="default"
+              to="/"
+              search={workspaceOf(sweep)}
+              title="Which settings matter, scores and curves of its runs, as panels that can be changed"
+            >
+              Workspace
+            </ButtonLink>
+          )}
           <ButtonLink variant="default" to="/" search={runsSearchOf(sweep)}>
             Show runs
           </ButtonLink>
@@ -105,10 +113,8 @@ function Content({ sweep }: { sweep: SweepDetail }) {
   );
 }
 
-/** The list of a sweep's runs: by their group, or without one that a query can contain, by their ids. */
-function runsSearchOf({ spec, configurations }: SweepDetail) {
-  const { group } = spec.run;
-  if (typeof group === 'string' && !/["\\]/.test(group)) return { q: `group="${group}"` };
-  const ids = configurations.flatMap(({ runs }) => runs.flatMap(({ run }) => run ?? []));
-  return { selected: ids.slice(0, MAX_IDS).join(',') };
+/** The list of a sweep's runs. */
+function runsSearchOf(sweep: SweepDetail) {
+  const runs = runsOfSweep(sweep);
+  return 'q' in runs ? runs : { selected: runs.runs };
 }

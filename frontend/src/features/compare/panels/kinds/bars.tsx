@@ -1,0 +1,11 @@
+import type { PanelKind } from '../kinds';
+import { ScoresBody } from '../ScoresBody';
+
+export const kind: PanelKind = {
+  label: 'Bars',
+  order: 30,
+  fields: [],
+  size: { columns: 4, height: 228 },
+  titleOf: () => 'Score by config',
+  Body: (props) => <ScoresBody {...props} wanted={{ kind: 'bars' }} />,
+};

@@ -1,0 +1,11 @@
+import type { PanelKind } from '../kinds';
+import { ScoresBody } from '../ScoresBody';
+
+export const kind: PanelKind = {
+  label: 'Importance of settings',
+  order: 60,
+  fields: [],
+  size: { columns: 4, height: 228 },
+  titleOf: () => 'Which setting matters',
+  Body: (props) => <ScoresBody {...props} wanted={{ kind: 'importance' }} />,
+};

@@ -22,7 +22,7 @@ from backend.db import Run
 from backend.platform.errors import Invalid
 from backend.runs.live_settings import repository as live_settings
 from backend.runs.runs import repository
-from backend.runs.runs.fields import setting_title
+from backend.runs.runs.fields import config_fields
 from backend.runs.runs.groups import configs_of
 from backend.runs.runs.names import are_equal, names_of_runs
 from backend.specs.run_fields import EXTERNAL
@@ -70,7 +70,7 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
     config = [
         SettingDifference(
             path=path,
-            title=path.replace("_", " ").capitalize() if path in _TOP else setting_title(path),
+            title=_title(path),
             a=specs[0].get(path),
             b=specs[1].get(path),
             has_a=path in specs[0],
@@ -153,6 +153,14 @@ def _settings(run: Run) -> dict[str, Any]:
     return settings
 
 
+def _title(path: str) -> str:
+    """What a setting is called; of an external run, its own name."""
+    if path in _TOP:
+        return path.replace("_", " ").capitalize()
+    known = config_fields().get(path)
+    return known.title if known else path.removeprefix("config.")
+
+
 def _equal(value: Any, other: Any) -> bool:
     if value is _MISSING or other is _MISSING:
         return False
@@ -169,7 +177,7 @@ def _live_changes(session: Session, run: Run) -> list[LiveChange]:
             run=run.id,
             agent_steps=row.agent_steps,
             path=f"config.{name}",
-            title=setting_title(f"config.{name}"),
+            title=_title(f"config.{name}"),
             value=value,
         )
         for row in reversed(changes)

@@ -42,7 +42,7 @@ _MAX_AXIS_CHARACTERS = 60
 
 
 @dataclass(frozen=True)
-class Drawn:
+class LineText:
     """A metric or formula of a chart."""
 
     text: str
@@ -59,7 +59,7 @@ class Drawn:
 class Sheet:
     """What a chart of several metrics has apart from its lines."""
 
-    drawn: Sequence[Drawn]
+    drawn: Sequence[LineText]
     """Every metric and formula, with dashes in this order."""
     x: str
     """One of `catalogue.X_AXES`."""
@@ -74,7 +74,7 @@ class Sheet:
     width_px: int | None = None
 
 
-def titles_of(drawn: Sequence[Drawn]) -> list[str]:
+def titles_of(drawn: Sequence[LineText]) -> list[str]:
     """What each is called in legends: no two alike."""
     titles = [entry.text if entry.is_formula else describe(entry.text).title for entry in drawn]
     return [
@@ -88,7 +88,7 @@ def lines_figure(
     """Each metric of each run as a line.
 
     Args:
-        lines: of each run, its metrics and formulas; `metric` is the text of a `Drawn`.
+        lines: of each run, its metrics and formulas; `metric` is the text of a `LineText`.
         sheet: the rest.
         styles: by run.
         band: what is drawn around up to `curve.MANY` lines.
@@ -123,7 +123,7 @@ def group_lines_figure(
     """Each metric of each group of seeds as a line with a band, as `seed_curve_figure` draws one metric.
 
     Args:
-        groups: of each group of runs, its metrics and formulas; `metric` is the text of a `Drawn`.
+        groups: of each group of runs, its metrics and formulas; `metric` is the text of a `LineText`.
         sheet: the rest.
         spread: the lines and the bands.
         styles: by the id of a group.

@@ -21,7 +21,7 @@ ShareKind = Literal["setting", "combinations", "seed"]
 
 
 @dataclass(frozen=True)
-class SeedScore:
+class SeedDot:
     """The score of one run."""
 
     run: str
@@ -41,7 +41,7 @@ class ConfigScores:
     name: str
     """What it is called, with what must be known of its runs; unlike any other."""
     style: int
-    seeds: Sequence[SeedScore]
+    seeds: Sequence[SeedDot]
     n: int
     """Number of the scores that count."""
     median: float | None
@@ -64,7 +64,7 @@ class HeatCell:
 
 
 @dataclass(frozen=True)
-class Share:
+class ShareBar:
     """The share of the variance of scores that something explains."""
 
     title: str
@@ -267,7 +267,7 @@ def heat_map(
     return figure
 
 
-def importance_figure(shares: Sequence[Share], missing: str, plate: Plate) -> Figure:
+def importance_figure(shares: Sequence[ShareBar], missing: str, plate: Plate) -> Figure:
     """How much of the variance of scores each setting explains, and the seed, as bars from the top.
 
     Args:
@@ -317,7 +317,7 @@ def _rows_layout(names: Sequence[str], score: str) -> dict[str, Any]:
 
 def _add_seeds(
     figure: Figure,
-    dots: Sequence[tuple[ConfigScores, SeedScore]],
+    dots: Sequence[tuple[ConfigScores, SeedDot]],
     x: Sequence[Any],
     y: Sequence[Any],
     score: str,

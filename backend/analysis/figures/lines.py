@@ -17,7 +17,7 @@ from backend.db import Run, Series
 from backend.drawing.catalogue import describe
 from backend.drawing.curve import MANY, Band, CurveLine
 from backend.drawing.figure import Figure, FigureOptions, Label
-from backend.drawing.lines import Drawn, Sheet, group_lines_figure, lines_figure, titles_of
+from backend.drawing.lines import LineText, Sheet, group_lines_figure, lines_figure, titles_of
 from backend.drawing.palette import IN_ORDER, WantedStyles, distinct_styles
 from backend.drawing.seed_curve import SeedGroup
 from backend.drawing.theme import in_panel
@@ -137,7 +137,7 @@ class _Chart:
         self._runs = {
             id_: run for id_, run in found.items() if request.environment in (None, run.environment)
         }
-        self._drawn = [Drawn(formula.text, formula.only_metric is None) for formula in formulas]
+        self._drawn = [LineText(formula.text, formula.only_metric is None) for formula in formulas]
         self._titles = dict(zip([formula.text for formula in formulas], titles_of(self._drawn), strict=True))
         across = [] if request.x_metric is None else [request.x_metric]
         names = list(dict.fromkeys([name for formula in formulas for name in formula.metrics] + across))
@@ -260,7 +260,7 @@ class _Chart:
 
     def _computed(
         self, run_ids: Iterable[str], wanted: Sequence[Formula]
-    ) -> list[tuple[computed.Rows, Formula]]:
+    ) -> list[tuple[computed.RunValues, Formula]]:
         """The values of those of the formulas that are computed, of the runs that have all their metrics."""
         computed_rows = []
         for run_id in run_ids:

@@ -25,8 +25,8 @@ from backend.drawing.score_panels import (
     ConfigScores,
     HeatCell,
     Plate,
-    SeedScore,
-    Share,
+    SeedDot,
+    ShareBar,
     bars_of_configs,
     heat_map,
     importance_figure,
@@ -259,12 +259,12 @@ class _Panel:
             for run in group.runs
             if run.counted and run.score is not None and not self._runs[run.run].departures
         ]
-        values: dict[str, list[str]] = {}
+        values: dict[str, list[Any]] = {}
         specs = [_settings(self._runs[run.run]) for _, run in counted]
         for name in dict.fromkeys(name for spec in specs for name in spec):
             values[name] = [spec.get(name) for spec in specs]
         missing = ""
-        shares: list[Share] = []
+        shares: list[ShareBar] = []
         try:
             result = importance(
                 np.array([run.score for _, run in counted], "f8"),
@@ -284,7 +284,7 @@ class _Panel:
                     SettingShare([], "combinations of settings", result.combinations, "combinations")
                 )
             self.shares.append(SettingShare([], "seed", result.seed, "seed"))
-            shares = [Share(share.title, share.share, share.kind) for share in self.shares]
+            shares = [ShareBar(share.title, share.share, share.kind) for share in self.shares]
         return importance_figure(shares, missing, self._plate)
 
     def _field(self, parameter: Literal["setting", "other_setting"]) -> RunField | ConfigField:
@@ -303,7 +303,7 @@ class _Panel:
             name=name,
             style=self._styles[group.id],
             seeds=[
-                SeedScore(
+                SeedDot(
                     run.run,
                     f"seed {run.seed}" + (f", {_LEFT_OUT[run.left_out]}" if run.left_out else ""),
                     run.score,

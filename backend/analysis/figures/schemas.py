@@ -35,7 +35,7 @@ class LinesOut(FigureOut):
     """The metrics and formulas that some runs have no values of."""
 
 
-class ShareOut(Schema):
+class VarianceShare(Schema):
     """What a setting explains of the variance of scores."""
 
     settings: list[str] = Field(examples=[["config.learning_rate"]])
@@ -58,7 +58,7 @@ class ScoresOut(FigureOut):
     """Number of runs with a score that does not count."""
     notes: list[str] = Field(default=[])
     """What must be known beside the numbers, in sentences: runs that did not finish, or are left out."""
-    shares: list[ShareOut] = Field(default=[])
+    shares: list[VarianceShare] = Field(default=[])
     """Of `importance`, the bars; empty if there are too few runs, as the last of `notes` says then."""
 
 

@@ -83,13 +83,14 @@ function Lines({ panel, page, height, environment }: BodyProps & { environment: 
       return !notDrawn.has(meta?.run ?? '') && !notDrawn.has(meta?.group ?? '');
     });
     const layout = log ? onLogScale(data.layout) : data.layout;
+    const { title: _title, ...yaxis } = layout.yaxis ?? {};
     return {
       data: shown,
       layout: {
         ...layout,
         showlegend: false,
         annotations: [...(layout.annotations ?? []), ...outsideMarks(shown, zoom, log)],
-        yaxis: { ...layout.yaxis, ...yAxis(shown, zoom, log) },
+        yaxis: { ...yaxis, ...yAxis(shown, zoom, log) },
       },
     };
   }, [data, notDrawn, log, zoom]);

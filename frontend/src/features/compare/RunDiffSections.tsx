@@ -54,7 +54,7 @@ export function RunDiffSections({ diff }: { diff: RunDiff }) {
           </ScrollPanel>
         )}
       </Section>
-      <Section title="Code" same="The same commit and version.">
+      <Section title="Code" same="No difference that is recorded.">
         {diff.code.length > 0 && table('Code', diff.code)}
         {diff.patch.map(({ file, a: first, b: second, is_cut }) => (
           <details key={file}>
@@ -70,10 +70,10 @@ export function RunDiffSections({ diff }: { diff: RunDiff }) {
       <Section title="Packages" same={equal(diff.n_equal_packages, 'package')}>
         {diff.packages.length > 0 && table('Packages', diff.packages)}
       </Section>
-      <Section title="Host" same="The same host.">
+      <Section title="Host" same="No difference that is recorded.">
         {diff.host.length > 0 && table('Host', diff.host)}
       </Section>
-      <Section title="Command" same="The same command.">
+      <Section title="Command" same="No difference that is recorded.">
         {diff.command.length > 0 && table('Command', diff.command)}
       </Section>
       {diff.unknown.length > 0 && <p className="muted">{diff.unknown.join(' ')}</p>}

@@ -22,7 +22,7 @@ export function Heatmap({ figure, height, x, y }: Props) {
   const columns = Array.from(map?.x ?? []);
   const rows = Array.from(map?.y ?? []);
   const values = rows.map((_, row) => Array.from(map?.z?.[row] ?? []));
-  const numbers = values.flat().filter((value) => value !== null && Number.isFinite(value));
+  const numbers = values.flat().filter((value) => value !== null && Number.isFinite(value)) as number[];
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   if (numbers.length === 0) return <Empty>No config with both settings has a score yet.</Empty>;
   const shareOf = (value: number): number => (high > low ? (value - low) / (high - low) : 0.5);

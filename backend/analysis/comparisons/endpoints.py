@@ -7,10 +7,12 @@ from fastapi import Depends, Query, Response
 from sqlalchemy.orm import Session
 
 from backend.analysis.comparisons import run_groups, service, verdicts
+from backend.analysis.comparisons.differences import compare_two
 from backend.analysis.comparisons.schemas import (
     At,
     Comparison,
     GroupSort,
+    RunDifferences,
     RunGroupPage,
     Score,
     SeedsRequest,
@@ -129,6 +131,16 @@ def export_comparison(
     media_type, ending = ("text/csv", "csv") if format == "csv" else ("application/x-tex", "tex")
     headers = {"Content-Disposition": f'attachment; filename="comparison-{table}.{ending}"'}
     return Response(content, media_type=media_type, headers=headers)
+
+
+@router.get("/diff")
+def read_differences(
+    run: Annotated[list[Ulid], Query(min_length=2, max_length=2, description="Ids of two runs.")],
+    principal: Viewer,
+    session: ReadSession,
+) -> RunDifferences:
+    """What differs between two runs: settings, live changes, code, packages, host and command."""
+    return compare_two(session, *run)
 
 
 @router.post("/seeds", status_code=201)

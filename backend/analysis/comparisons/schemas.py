@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from backend.platform.schemas import Id, Number, Page
 from backend.specs.fields import Schema, Strict
-from backend.specs.run_fields import MAX_SEEDS
+from backend.specs.run_fields import MAX_SEEDS, Origin
 from backend.specs.states import RunState
 from backend.statistics.estimates import Estimate
 from callboard.known_tags import RunUnit
@@ -260,6 +260,123 @@ class Comparison(Schema):
     n_comparisons: int
     """For how many comparisons p-values are corrected: also those with a group of several runs of which fewer
     than two have a score."""
+
+
+class DifferentRun(Schema):
+    """One of two runs whose differences are listed."""
+
+    id: Id
+    """Id of the run."""
+    name: str = Field(examples=["lr 0.001"])
+    """What it is called beside the other."""
+    origin: Origin
+    """Where it is trained: by a worker of this installation, or elsewhere."""
+    algorithm: str = Field(examples=["paac"])
+    """Its algorithm: an id from `GET /algorithms`, or the name that a script has chosen."""
+    environment: str = Field(examples=["ALE/Pong-v5"])
+    """Its environment: an id from `GET /environments`, or the name that a script has chosen."""
+    seed: int
+    """Its seed."""
+
+
+class SettingDifference(Schema):
+    """A setting that two runs have different values of."""
+
+    path: str = Field(examples=["config.learning_rate"])
+    """Its path in the runs' specifications."""
+    title: str = Field(examples=["Learning rate"])
+    """Its name, as pages show it."""
+    a: JsonValue = Field(examples=[0.001])
+    """Value of the first run; null if it has none."""
+    b: JsonValue = Field(examples=[0.0003])
+    """Value of the second run; null if it has none."""
+    has_a: bool
+    """Whether the first run has the setting."""
+    has_b: bool
+    """Whether the second run has the setting."""
+
+
+class LiveChange(Schema):
+    """A change of a setting during training."""
+
+    run: Id
+    """Id of the run."""
+    agent_steps: int | None
+    """Agent steps at which it took effect."""
+    path: str = Field(examples=["config.learning_rate"])
+    """Path of the setting."""
+    title: str = Field(examples=["Learning rate"])
+    """Its name, as pages show it."""
+    value: JsonValue = Field(examples=[0.0001])
+    """Value from then on."""
+
+
+class FactDifference(Schema):
+    """A fact of the code, host or command that differs."""
+
+    name: str = Field(examples=["Commit"])
+    """What it is."""
+    a: str | None
+    """Of the first run; null if it has none."""
+    b: str | None
+    """Of the second run; null if it has none."""
+
+
+class PackageDifference(Schema):
+    """A package of which two runs had different versions."""
+
+    name: str = Field(examples=["torch"])
+    """Name of the package."""
+    a: str | None = Field(examples=["2.5.1"])
+    """Version in the first run; null if it was not installed."""
+    b: str | None = Field(examples=["2.6.0"])
+    """Version in the second run; null if it was not installed."""
+
+
+class PatchDifference(Schema):
+    """A tracked file that differed from the commit otherwise in one run than in the other."""
+
+    file: str = Field(examples=["train.py"])
+    """Path of the file in its repository."""
+    a: str | None
+    """How it differed from the commit in the first run, at most 32 KiB; null if it did not."""
+    b: str | None
+    """How it differed from the commit in the second run, at most 32 KiB; null if it did not."""
+    is_cut: bool
+    """Whether either is longer."""
+
+
+class RunDifferences(Schema):
+    """Response of `GET /comparisons/diff`: what differs between two runs, and nothing that is equal. Code,
+    packages, host and command are those of the latest attempt, or of the latest process of a script, and
+    compared where both runs have reported them."""
+
+    runs: list[DifferentRun]
+    """Both runs, in the requested order."""
+    summary: str = Field(examples=["Same except: Learning rate, 2 packages"])
+    """All in a sentence."""
+    config: list[SettingDifference]
+    """Settings, limits, algorithm, environment and seed."""
+    n_equal_settings: int
+    """Number of settings that are equal."""
+    live_changes: list[LiveChange]
+    """All changes of settings during the training of either run that took effect."""
+    code: list[FactDifference]
+    """Versions of Callboard or Python, commit, and whether tracked files differed from it."""
+    patch: list[PatchDifference]
+    """How tracked files of scripts differed from the commit, by file; at most 100."""
+    n_more_files: int
+    """Number of further such files."""
+    packages: list[PackageDifference]
+    """Installed packages, by name."""
+    n_equal_packages: int
+    """Number of packages of equal versions."""
+    host: list[FactDifference]
+    """The machine, its processor and GPUs, and what the run used of them."""
+    command: list[FactDifference]
+    """The command line."""
+    unknown: list[str]
+    """What was not recorded, in sentences."""
 
 
 class RunGroup(Schema):

@@ -3,7 +3,7 @@ import { api, unwrap } from './client';
 import type { components } from './generated';
 import { keys } from './keys';
 
-export type RunDiff = components['schemas']['RunDiff'];
+export type RunDiff = components['schemas']['RunDifferences'];
 
 /** What differs between two runs. */
 export const runDiffQuery = (a: string, b: string) =>

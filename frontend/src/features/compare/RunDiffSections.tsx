@@ -38,17 +38,15 @@ export function RunDiffSections({ diff }: { diff: RunDiff }) {
                   <th className="right">Agent steps</th>
                   <th>Hyperparameter</th>
                   <th>Value</th>
-                  <th>By</th>
                 </tr>
               </thead>
               <tbody>
-                {diff.live_changes.map(({ run, agent_steps, path, value, by }, at) => (
+                {diff.live_changes.map(({ run, agent_steps, path, title, value }, at) => (
                   <tr key={at}>
                     <td>{nameOf(run)}</td>
                     <td className="right num">{formatCount(agent_steps)}</td>
-                    <td>{path}</td>
+                    <td title={path}>{title}</td>
                     <td className="num">{formatValue(value)}</td>
-                    <td>{by ?? DASH}</td>
                   </tr>
                 ))}
               </tbody>
@@ -56,23 +54,40 @@ export function RunDiffSections({ diff }: { diff: RunDiff }) {
           </ScrollPanel>
         )}
       </Section>
-      <Section title="Code" same="The same commit and version.">
+      <Section title="Code" same="No difference that is recorded.">
         {diff.code.length > 0 && table('Code', diff.code)}
-        {diff.patch_diff !== '' && <CopyCode code={diff.patch_diff} label="Difference of the patches" />}
+        {diff.patch.map(({ file, a: first, b: second, is_cut }) => (
+          <details key={file}>
+            <summary className="num">{file}</summary>
+            {[first, second].map((patch, at) => (
+              <Patch key={at} file={file} run={(at === 0 ? a : b).name} patch={patch} />
+            ))}
+            {is_cut && <div className="muted">Only the beginning is shown.</div>}
+          </details>
+        ))}
+        {diff.n_more_files > 0 && <div className="muted">{plural(diff.n_more_files, 'further file')}.</div>}
       </Section>
       <Section title="Packages" same={equal(diff.n_equal_packages, 'package')}>
         {diff.packages.length > 0 && table('Packages', diff.packages)}
       </Section>
-      <Section title="Host" same="The same host.">
+      <Section title="Host" same="No difference that is recorded.">
         {diff.host.length > 0 && table('Host', diff.host)}
       </Section>
-      <Section title="Command" same="The same command.">
+      <Section title="Command" same="No difference that is recorded.">
         {diff.command.length > 0 && table('Command', diff.command)}
       </Section>
-      {diff.unknown.length > 0 && <p className="muted">Not recorded: {diff.unknown.join(', ')}.</p>}
+      {diff.unknown.length > 0 && <p className="muted">{diff.unknown.join(' ')}</p>}
     </>
   );
 }
+
+/** How a file differed from the commit in a run. */
+const Patch = ({ file, run, patch }: { file: string; run: string; patch: string | null }) => (
+  <div>
+    <div className="muted">{run}</div>
+    {patch === null ? <div>As in the commit.</div> : <CopyCode code={patch} label={`${file} of ${run}`} />}
+  </div>
+);
 
 const equal = (n: number, what: string): string =>
   n === 0 ? 'None is recorded.' : `${formatInteger(n)} equal ${plural(n, what).replace(/^\S+ /, '')}.`;

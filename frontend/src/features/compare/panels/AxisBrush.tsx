@@ -70,7 +70,7 @@ export function AxisBrush({ axis, x, room, top, bottom, range, onRange }: Props)
         {cut(axis.title)}
       </text>
       {apart(axis.ticks, yOf).map(({ at, text }) => (
-        <text key={text} x={x + 6} y={yOf(at) + 4} className={classes.tick}>
+        <text key={text} x={x + 9} y={yOf(at) + 4} className={classes.tick}>
           {cut(text)}
         </text>
       ))}

@@ -11,6 +11,9 @@ type Cells = {
   text?: readonly (readonly string[])[];
 };
 
+/** What stands below the number of a cell: the second line of its text, such as its number of seeds. */
+const noteOf = (text = ''): string => text.split('<br>').slice(1).join(' ');
+
 type Props = { figure: ScoresFigure; height: number; x: string; y: string };
 
 /** A heat map as a table, whose cells have their numbers. */
@@ -19,7 +22,7 @@ export function Heatmap({ figure, height, x, y }: Props) {
   const columns = Array.from(map?.x ?? []);
   const rows = Array.from(map?.y ?? []);
   const values = rows.map((_, row) => Array.from(map?.z?.[row] ?? []));
-  const numbers = values.flat().filter((value) => value !== null && Number.isFinite(value));
+  const numbers = values.flat().filter((value) => value !== null && Number.isFinite(value)) as number[];
   const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   if (numbers.length === 0) return <Empty>No config with both settings has a score yet.</Empty>;
   const shareOf = (value: number): number => (high > low ? (value - low) / (high - low) : 0.5);
@@ -59,12 +62,12 @@ export function Heatmap({ figure, height, x, y }: Props) {
                     className="num"
                     style={
                       isKnown
-                        ? ({ '--share': `${Math.round(8 + 52 * shareOf(value))}%` } as React.CSSProperties)
+                        ? ({ '--share': `${Math.round(8 + 36 * shareOf(value))}%` } as React.CSSProperties)
                         : {}
                     }
                   >
                     {isKnown ? formatScore(value) : ''}
-                    {map?.text?.[at]?.[column] && <small>{map.text[at]?.[column]}</small>}
+                    {isKnown && <small>{noteOf(map?.text?.[at]?.[column])}</small>}
                   </td>
                 );
               })}

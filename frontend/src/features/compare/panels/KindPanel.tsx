@@ -1,6 +1,9 @@
 import { ActionIcon, Menu } from '@mantine/core';
 import { IconDots } from '@tabler/icons-react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
+import { useCurveView } from '@/components/chart/curveView';
+import { ExportFigure } from '@/components/chart/export/ExportFigure';
+import { sourceAt } from '@/components/chart/export/source';
 import { Grip, type Placement, PlacementItems } from '@/components/chart/PanelHandles';
 import { Empty } from '@/components/feedback';
 import type { Panel } from '@/components/run/panels';
@@ -22,6 +25,9 @@ export function KindPanel({ panel, page, name, placement, height, items }: Props
   const kind = KINDS.get(panel.kind);
   const title = panel.title ?? kind?.titleOf(panel, page.titles) ?? panel.kind;
   const refusal = kind ? kind.refusal?.(panel) : 'This Callboard does not know this kind of panel.';
+  const curves = useCurveView();
+  const [isExported, setExported] = useState(false);
+  const source = refusal === undefined && isExported ? kind?.sourceOf?.(panel, page, curves) : undefined;
   return (
     <>
       <header className="row">
@@ -38,8 +44,21 @@ export function KindPanel({ panel, page, name, placement, height, items }: Props
           <Menu.Dropdown>
             <PlacementItems placement={placement} />
             {items}
+            {kind?.sourceOf && (
+              <>
+                <Menu.Divider />
+                <Menu.Item onClick={() => setExported(true)}>Export figure…</Menu.Item>
+              </>
+            )}
           </Menu.Dropdown>
         </Menu>
+        {source && (
+          <ExportFigure
+            source={sourceAt({ name: panel.kind, title }, ...source)}
+            log={panel.log ?? false}
+            onClose={() => setExported(false)}
+          />
+        )}
       </header>
       {refusal === undefined && kind ? (
         <kind.Body panel={panel} page={page} height={height} />

@@ -2,7 +2,7 @@ import { Skeleton, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { Data } from 'plotly.js';
 import { useMemo, useState } from 'react';
-import { linesQuery, type LinesFigure, type LinesRequest } from '@/api/panelFigures';
+import { linesParameters, linesQuery, type LinesFigure, type LinesRequest } from '@/api/panelFigures';
 import type { Range } from '@/api/series';
 import type { Trace } from '@/api/tails';
 import { Chart } from '@/components/chart/Chart';
@@ -48,7 +48,7 @@ function OwnAxis({ children }: { children: React.ReactNode }) {
 }
 
 /** The request of a panel. */
-export function linesRequest(
+function linesRequest(
   panel: Panel,
   page: PanelPage,
   { view, styles }: Pick<ReturnType<typeof useCurveView>, 'view' | 'styles'>,
@@ -64,6 +64,18 @@ export function linesRequest(
     spread: page.grouped ? page.spread : undefined,
     styles,
     environment,
+  };
+}
+
+/** The parameters of what is drawn: each run keeps its style while others are hidden. */
+export function drawnLines(panel: Panel, page: PanelPage, curves: Parameters<typeof linesRequest>[2]) {
+  const { runs, notDrawn } = page;
+  const given = curves.styles?.style;
+  const style = runs.flatMap((run, at) => (notDrawn.has(run) ? [] : [given?.[at] ?? at]));
+  return {
+    ...linesParameters(linesRequest(panel, page, curves)),
+    run: runs.filter((run) => !notDrawn.has(run)),
+    ...(page.grouped ? {} : { style }),
   };
 }
 
@@ -83,13 +95,14 @@ function Lines({ panel, page, height, environment }: BodyProps & { environment: 
       return !notDrawn.has(meta?.run ?? '') && !notDrawn.has(meta?.group ?? '');
     });
     const layout = log ? onLogScale(data.layout) : data.layout;
+    const { title: _title, ...yaxis } = layout.yaxis ?? {};
     return {
       data: shown,
       layout: {
         ...layout,
         showlegend: false,
         annotations: [...(layout.annotations ?? []), ...outsideMarks(shown, zoom, log)],
-        yaxis: { ...layout.yaxis, ...yAxis(shown, zoom, log) },
+        yaxis: { ...yaxis, ...yAxis(shown, zoom, log) },
       },
     };
   }, [data, notDrawn, log, zoom]);

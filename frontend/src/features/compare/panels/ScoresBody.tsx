@@ -1,18 +1,23 @@
 import { NativeSelect, Skeleton, useComputedColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { type ScoresFigure, scoresFigureQuery, type ScoresRequest } from '@/api/panelFigures';
+import {
+  type ScoresFigure,
+  scoresFigureQuery,
+  scoresParameters,
+  type ScoresRequest,
+} from '@/api/panelFigures';
 import { Problem } from '@/components/feedback';
-import type { BodyProps, PanelPage } from './kinds';
+import type { BodyProps, PanelPage, ServedPath } from './kinds';
 import { ScoresPlot } from './ScoresPlot';
 
-export type Wanted = Pick<ScoresRequest, 'kind'> & {
+type Wanted = Pick<ScoresRequest, 'kind'> & {
   setting?: string | undefined;
   otherSetting?: string | undefined;
 };
 
 /** The request for scores as the verdict of the page compares them. */
-export const scoresRequest = (
+const scoresRequest = (
   { compared, verdict, groupStyles }: PanelPage,
   { kind, setting, otherSetting }: Wanted,
   environment: string | undefined,
@@ -27,6 +32,12 @@ export const scoresRequest = (
   ...verdict,
   groupStyles,
 });
+
+/** The figure as a path; of several environments, that of the first. */
+export const scoresPath = (page: PanelPage, wanted: Wanted): ServedPath => {
+  const environment = page.environments.length > 1 ? page.environments[0] : undefined;
+  return ['/api/v1/figures/scores', scoresParameters(scoresRequest(page, wanted, environment))];
+};
 
 type Props = BodyProps & {
   wanted: Wanted;

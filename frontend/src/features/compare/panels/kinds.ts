@@ -3,6 +3,7 @@ import type { ComponentType } from 'react';
 import type { ComparisonRequest } from '@/api/comparisons';
 import type { Run } from '@/api/runs';
 import type { Spread } from '@/api/series';
+import type { CurveViewState } from '@/components/chart/curveView';
 import type { PanelSize } from '@/components/chart/panelSize';
 import type { Styles } from '@/components/chart/seriesStyles';
 import type { Panel } from '@/components/run/panels';
@@ -40,6 +41,9 @@ export type PanelPage = {
 
 export type BodyProps = { panel: Panel; page: PanelPage; height: number };
 
+/** The path and the parameters of a figure of the service. */
+export type ServedPath = readonly [string, Record<string, unknown>];
+
 /** What a person chooses for a panel. */
 export type Field = 'metrics' | 'formulas' | 'x' | 'log' | 'setting' | 'settings' | 'score' | 'text';
 
@@ -56,6 +60,8 @@ export type PanelKind = {
   titleOf: (panel: Panel, titles: ReadonlyMap<string, string>) => string;
   /** Why it cannot be shown as it is; undefined if it can. */
   refusal?: (panel: Panel) => string | undefined;
+  /** What of it can be exported, in the styles and as zoomed on the page. */
+  sourceOf?: (panel: Panel, page: PanelPage, curves: Pick<CurveViewState, 'view' | 'styles'>) => ServedPath;
   Body: ComponentType<BodyProps>;
 };
 

@@ -1,29 +1,35 @@
 import { Empty } from '@/components/feedback';
 import { differing, mostTelling } from '../../ScoreScatter';
+import type { Panel } from '@/components/run/panels';
 import { Heatmap } from '../Heatmap';
-import type { BodyProps, PanelKind } from '../kinds';
+import type { BodyProps, PanelKind, PanelPage } from '../kinds';
 import { ScoresBody } from '../ScoresBody';
 import { settingName } from '../words';
 
-/** The score over two settings: those of the panel, else those that explain most. */
+/** The settings of a panel, else those that explain most. */
+function settingsOf({ settings = [] }: Panel, { compared }: PanelPage) {
+  const options = differing(compared).filter((path) => path !== 'seed');
+  const setting = settings[0] ?? mostTelling(compared, options, 'score');
+  const rest = options.filter((path) => path !== setting);
+  return { setting, otherSetting: settings[1] ?? mostTelling(compared, rest, 'score') };
+}
+
+/** The score over two settings. */
 function Body(props: BodyProps) {
   const { panel, page } = props;
-  const options = differing(page.compared).filter((path) => path !== 'seed');
-  const [first = mostTelling(page.compared, options, 'score')] = panel.settings ?? [];
-  const rest = options.filter((path) => path !== first);
-  const second = panel.settings?.[1] ?? mostTelling(page.compared, rest, 'score');
-  if (first === undefined || second === undefined)
+  const { setting, otherSetting } = settingsOf(panel, page);
+  if (setting === undefined || otherSetting === undefined)
     return <Empty>A heat map needs two settings in which runs differ.</Empty>;
   return (
     <ScoresBody
       {...props}
-      wanted={{ kind: 'heatmap', setting: first, otherSetting: second }}
+      wanted={{ kind: 'heatmap', setting, otherSetting }}
       draw={(figure, height) => (
         <Heatmap
           figure={figure}
           height={height}
-          x={settingName(first, page.titles)}
-          y={settingName(second, page.titles)}
+          x={settingName(setting, page.titles)}
+          y={settingName(otherSetting, page.titles)}
         />
       )}
     />

@@ -1,5 +1,5 @@
 import type { PanelKind } from '../kinds';
-import { ScoresBody } from '../ScoresBody';
+import { ScoresBody, scoresPath } from '../ScoresBody';
 
 export const kind: PanelKind = {
   label: 'Importance of settings',
@@ -7,5 +7,6 @@ export const kind: PanelKind = {
   fields: [],
   size: { columns: 4, height: 228 },
   titleOf: () => 'Which setting matters',
+  sourceOf: (_panel, page) => scoresPath(page, { kind: 'importance' }),
   Body: (props) => <ScoresBody {...props} wanted={{ kind: 'importance' }} />,
 };

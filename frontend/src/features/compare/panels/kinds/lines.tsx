@@ -1,4 +1,4 @@
-import { LinesBody } from '../LinesBody';
+import { drawnLines, LinesBody } from '../LinesBody';
 import type { PanelKind } from '../kinds';
 
 const MAX_LINES = 10;
@@ -18,5 +18,6 @@ export const kind: PanelKind = {
       ? `A formula has at most ${MAX_FORMULA} characters.`
       : undefined;
   },
+  sourceOf: (...shown) => ['/api/v1/figures/lines', drawnLines(...shown)],
   Body: LinesBody,
 };

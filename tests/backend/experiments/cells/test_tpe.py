@@ -24,7 +24,7 @@ def spec(**changes: Any) -> SweepSpec:
 
 def score(settings: dict[str, Any]) -> float:
     """Best at a learning rate of 0.001 with the flag `a`."""
-    return (settings["config.flag"] == "a") - abs(math.log10(settings["config.lr"]) + 3)
+    return float(settings["config.flag"] == "a") - abs(math.log10(float(settings["config.lr"])) + 3)
 
 
 def search(seed: int, n: int = 40) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ function Content({ sweep }: { sweep: SweepDetail }) {
         <section className={classes.section} aria-label="Terminal">
           <h2 className="section-title">Start its runs in a terminal</h2>
           <CopyCode code={`callboard experiments run ${sweep.id} -- python train.py`} label="Command" />
-          <p className="muted">
+          <p className="muted" style={{ margin: 0 }}>
             Your script gets the settings of each run as --name=value, until no configuration is left. Several
             terminals and machines share them.
           </p>

@@ -99,7 +99,9 @@ def _run(remote: "Remote", sweep_id: str, due: dict[str, Any], command: Sequence
             except KeyboardInterrupt:
                 _stop(script)
                 raise
+        _send_left(remote.url, due["token"], run_id, MAX_OUTAGE_S)
     except KeyboardInterrupt:
+        _send_left(remote.url, due["token"], run_id, 0.0)
         _patiently(lambda: report("stopped", "interrupted in its terminal", free=True))
         typer.echo(f"run {run_id}: stopped; its configuration is free again", err=True)
         raise typer.Exit(128 + signal.SIGINT) from None
@@ -113,6 +115,19 @@ def _run(remote: "Remote", sweep_id: str, due: dict[str, Any], command: Sequence
     ended = _patiently(lambda: report(state, reason))
     typer.echo(f"run {run_id}: {ended['state']}", err=True)
     return bool(ended["state"] == "failed")
+
+
+def _send_left(url: str, token: str, run_id: str, timeout_s: float) -> None:
+    """Send what a script has logged and could not send, while its token is valid."""
+    from callboard.syncing import sync
+
+    deadline = monotonic() + timeout_s
+    while (done := sync(url=url, token=token, run=run_id)).n_remaining:
+        if monotonic() > deadline:
+            problems = "; ".join(done.problems)
+            typer.echo(printable(f"not all is sent: {problems}; `callboard sync` sends it"), err=True)
+            return
+        sleep(_POLL_S)
 
 
 @contextmanager

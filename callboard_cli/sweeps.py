@@ -71,6 +71,12 @@ def start(
     name: Annotated[str | None, typer.Option(help="Name of the sweep.")] = None,
     configurations: Configurations = None,
     sampler_seed: Annotated[int, typer.Option(help="Seed of the random configurations.")] = 0,
+    tpe: Annotated[
+        bool,
+        typer.Option(
+            "--tpe", help="Choose all but the first ten configurations by the scores so far (Optuna's TPE)."
+        ),
+    ] = False,
     max_seeds: MaxSeeds = None,
     distinct_seeds: Annotated[
         bool, typer.Option("--distinct-seeds", help="Seeds of its own for each configuration.")
@@ -105,6 +111,8 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start a sweep, and print its id."""
+    if tpe and configurations is None:
+        raise fail("--tpe: needs --configurations, how many it tries")
     space = _parse_dimensions("--vary", vary, with_n=configurations is None)
     run = run_request(
         algorithm,
@@ -137,9 +145,9 @@ def start(
         "name": name or f"{algorithm} on {environment}",
         "run": run | _without_none({"project": project}) | placement,
         "space": space,
-        "sampler": "grid" if configurations is None else "random",
+        "sampler": "tpe" if tpe else "grid" if configurations is None else "random",
         "sampler_seed": sampler_seed,
-        "racing": _without_none(race) if racing else None,
+        "racing": _without_none(race) if racing and not tpe else None,
         "objective": objective,
         "distinct_seeds": distinct_seeds,
         "budget": _budget_body(max_runs, max_agent_steps, max_time_s),

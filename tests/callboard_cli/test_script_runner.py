@@ -101,6 +101,18 @@ def test_interrupted_script_is_stopped_and_its_configuration_free_again(
     assert sweep_row(sqlite_service, sweep)["runs"] == {"finished": 2}
 
 
+def test_what_a_script_could_not_send_is_sent_before_its_end_is_reported(
+    callboard: Callboard, sqlite_service: RunningService, folder: Path
+) -> None:
+    away = "import callboard.transport, callboard.errors\ndef away(*_, **__):\n"
+    away += "    raise callboard.errors.Unreachable('away')\ncallboard.transport.Transport.request = away\n"
+    (folder / "train.py").write_text(away + SCRIPT)
+    sweep = sweep_of(callboard, "0.1,0.2", "--max-seeds", "1", "--no-racing")
+    done = callboard("experiments", "run", sweep, "--", sys.executable, "train.py")
+    assert done.exit_code == 0, done.output
+    assert sweep_row(sqlite_service, sweep)["best"]["settings"] == {"config.lr": 0.2}
+
+
 def test_scripts_that_all_fail_end_it(
     callboard: Callboard, sqlite_service: RunningService, folder: Path
 ) -> None:

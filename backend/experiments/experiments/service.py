@@ -15,12 +15,13 @@ from backend.db.clock import database_now
 from backend.db.engine import UnitOfWork
 from backend.db.experiment import ExperimentKind, ExperimentState
 from backend.experiments.cells import repository as cells
+from backend.experiments.cells import tpe
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.planning import Member, Plan, plan
 from backend.experiments.cells.rows import CellRow, NewCell, PlannedCell
 from backend.experiments.experiments import repository
 from backend.experiments.experiments.study import STUDY, pin_start_sets
-from backend.experiments.experiments.sweep import SWEEP
+from backend.experiments.experiments.sweep import SWEEP, next_cells, wants_configuration
 from backend.experiments.specs.study import Scale, StudySpec
 from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
@@ -239,8 +240,10 @@ def is_due(session: Session, row_id: str) -> bool:
     if not {arm["algorithm"] for arm in of_workers} <= ALGORITHMS.keys():
         return False
     spec = KINDS[experiment.kind].parse(experiment.spec)
-    due, _, _ = plan_of(session, experiment, spec)
-    return _own(due, spec).changes(experiment.looks)
+    if not _can_sample(spec):
+        return False
+    due, rows, _ = plan_of(session, experiment, spec)
+    return _own(due, spec).changes(experiment.looks) or _wants_configuration(spec, rows)
 
 
 def reconcile(session: Session, row_id: str) -> bool:
@@ -254,10 +257,18 @@ def reconcile(session: Session, row_id: str) -> bool:
         return False
     kind = KINDS[experiment.kind]
     spec = kind.parse(experiment.spec)
+    if not _can_sample(spec):
+        return False
     due, rows, configurations = plan_of(session, experiment, spec)
+    is_changed = _wants_configuration(spec, rows)
+    if is_changed:
+        known = [row.settings for row in repository.configurations(session, row_id)]
+        _add_cells(session, experiment, next_cells(spec, known, rows), {}, rows)
+        touch(session, experiment)
+        due, rows, configurations = plan_of(session, experiment, spec)
     due = _own(due, spec)
     if not due.changes(experiment.looks):
-        return False
+        return is_changed
     if kind.eliminates:
         for number, reason in due.eliminated.items():
             repository.eliminate(session, row_id, configurations[number][0], reason)
@@ -300,6 +311,15 @@ def plan_of(
     elapsed_s = (database_now(session) - experiment.created_at).total_seconds()
     limits = KINDS[experiment.kind].limits(spec)
     return plan(limits, active, members, looks=experiment.looks, elapsed_s=elapsed_s), rows, [*numbers]
+
+
+def _can_sample(spec: SweepSpec | StudySpec) -> bool:
+    """Whether this process has what chooses a sweep's configurations."""
+    return not isinstance(spec, SweepSpec) or spec.sampler != "tpe" or tpe.is_installed()
+
+
+def _wants_configuration(spec: SweepSpec | StudySpec, rows: Sequence[CellRow]) -> bool:
+    return isinstance(spec, SweepSpec) and wants_configuration(spec, rows)
 
 
 def _own(due: Plan, spec: SweepSpec | StudySpec) -> Plan:

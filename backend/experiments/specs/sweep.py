@@ -108,14 +108,16 @@ class SweepSpec(Strict):
         description="What varies, by field: `config.<setting>`, `environment_config.<setting>` or "
         "`stop.<limit>`.",
     )
-    sampler: Literal["grid", "random"] = Field(
-        default="grid", description="Every combination of values, or configurations drawn at random."
+    sampler: Literal["grid", "random", "tpe"] = Field(
+        default="grid",
+        description="Every combination of values, or configurations drawn at random, or, after ten such, "
+        "chosen by the scores so far: Optuna's tree-structured Parzen estimator, with the extra optuna.",
     )
     n_configurations: int | None = Field(
         default=None,
         ge=1,
         le=MAX_CONFIGURATIONS,
-        description="Configurations drawn at random; a grid has all combinations.",
+        description="Number of configurations; a grid has all combinations.",
     )
     sampler_seed: Seed = Field(default=0, description="Seed of the random configurations.")
     max_seeds: int = Field(
@@ -194,10 +196,12 @@ class SweepSpec(Strict):
                 problems[f"space.{path}"] = f"is also in run.{section}: give it once"
             elif self.sampler == "grid" and dimension.values is None and dimension.n is None:
                 problems[f"space.{path}.n"] = "is required: how many values of the range the grid takes"
-            elif self.sampler == "random" and dimension.n is not None:
+            elif self.sampler != "grid" and dimension.n is not None:
                 problems[f"space.{path}.n"] = "only a grid has a number of values of a range"
-        if self.sampler == "random" and self.n_configurations is None:
-            problems["n_configurations"] = "is required by the sampler random"
+        if self.sampler != "grid" and self.n_configurations is None:
+            problems["n_configurations"] = f"is required by the sampler {self.sampler}"
+        if self.sampler == "tpe" and self.racing is not None:
+            problems["racing"] = "must be null: the sampler tpe compares configurations itself"
         if self.sampler == "grid" and self.n_configurations is not None:
             problems["n_configurations"] = "a grid has all combinations: leave it out"
         if self.racing is not None and self.racing.initial_seeds > self.max_seeds:
@@ -210,7 +214,7 @@ class SweepSpec(Strict):
         return problems | ({} if problems else self._size_problems())
 
     def _size_problems(self) -> dict[str, str]:
-        if self.sampler == "random":
+        if self.sampler != "grid":
             n = self.n_configurations or 0
         else:
             n = prod(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from backend.experiments.cells import tpe
 from tests.support.service import RunningService
 from tests.workers.support import expire_lease
 
@@ -136,3 +137,40 @@ def test_invalid_request_names_the_field(
     assert answer.status_code == 422, answer.text
     assert message in {error["field"]: error["message"] for error in answer.json()["errors"]}[field]
     assert sqlite_service.client.get(SWEEPS).json()["items"] == []
+
+
+def test_scores_choose_further_configurations(sqlite_service: RunningService) -> None:
+    """What is chosen is made of the runs alone: nothing else is stored."""
+    pytest.importorskip("optuna")
+    space = {"config.lr": {"distribution": "log_uniform", "low": 1e-4, "high": 1.0}}
+    body = BODY | {"space": space, "sampler": "tpe", "n_configurations": 14, "concurrency": 1}
+    sweep = f"{SWEEPS}/{sqlite_service.client.post(SWEEPS, json=body).json()['id']}"
+    assert len(sqlite_service.client.get(sweep).json()["configurations"]) == 10
+    n_taken = 0
+    while (due := take(sqlite_service, sweep))["run"] is not None:
+        n_taken += 1
+        log_score(sqlite_service, due, due["config"]["lr"])
+        report(sqlite_service, sweep, due["run"], "finished")
+    row = sqlite_service.client.get(sweep).json()
+    assert (n_taken, row["state"], len(row["configurations"])) == (14, "finished", 14)
+    rates = [configuration["settings"]["config.lr"] for configuration in row["configurations"]]
+    assert min(rates[11:]) > max(rates[:10])
+    further = sqlite_service.client.post(f"{sweep}/extend", json={"n_configurations": 15})
+    assert (further.status_code, further.json()["state"]) == (200, "running")
+    assert take(sqlite_service, sweep)["run"] is not None
+
+
+def test_sampler_without_its_extra_is_refused(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tpe, "is_installed", lambda: False)
+    body = BODY | {"sampler": "tpe", "n_configurations": 12}
+    [error] = sqlite_service.client.post(SWEEPS, json=body).json()["errors"]
+    assert error["field"] == "sampler"
+    assert error["message"] == "needs Optuna, which the server lacks: pip install 'callboard[optuna]'"
+
+
+def test_sampler_that_compares_configurations_itself_takes_no_race(sqlite_service: RunningService) -> None:
+    body = BODY | {"sampler": "tpe", "n_configurations": 12, "racing": {}, "max_seeds": 3}
+    errors = sqlite_service.client.post(SWEEPS, json=body).json()["errors"]
+    assert "racing" in {error["field"] for error in errors}

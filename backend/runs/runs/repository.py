@@ -153,8 +153,8 @@ def add_log_lines(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def wanted_checkpoints(session: Session, ids: Sequence[str]) -> dict[str, datetime]:
     """When a checkpoint was requested, of those of the runs of which one is awaited."""
-    wanted = select(Run.id, Run.checkpoint_requested_at).where(Run.checkpoint_requested_at.is_not(None))
-    return dict(session.execute(wanted.where(Run.id.in_(ids))).all())
+    rows = session.execute(select(Run.id, Run.checkpoint_requested_at).where(Run.id.in_(ids)))
+    return {run_id: requested_at for run_id, requested_at in rows if requested_at is not None}
 
 
 def groups_of(session: Session, ids: Sequence[str]) -> dict[str, str | None]:

@@ -148,7 +148,7 @@ class _Panel:
         self.shares: list[SettingShare] = []
         if n_broken := sum(group.n_broken_off > 0 for group in self._groups):
             self.notes.append(
-                f"{n_broken} of {len(self._groups)} configs have runs that did not finish, and stand below"
+                f"{n_broken} of {len(self._groups)} configs with runs that did not finish, placed last"
             )
         self._note_left_out(scores)
 
@@ -186,7 +186,7 @@ class _Panel:
             "bars": ["median over seeds", "whiskers: 95 % interval, from 5 seeds on"],
             "importance": ["main effects, functional ANOVA"],
         }
-        parts = [*drawn.get(request.kind, []), *at, *self.notes]
+        parts = [_SCORES[request.score], *drawn.get(request.kind, []), *at, *self.notes]
         return Plate(
             title=f"{_TITLES[request.kind]}, {subject(self._runs.values())}",
             subtitle=" · ".join(parts),
@@ -281,9 +281,9 @@ class _Panel:
             ]
             if len(result.settings) > 1 or result.combinations > 0.005:
                 self.shares.append(
-                    SettingShare([], "combinations of settings", result.combinations, "combinations")
+                    SettingShare([], "Combinations of settings", result.combinations, "combinations")
                 )
-            self.shares.append(SettingShare([], "seed", result.seed, "seed"))
+            self.shares.append(SettingShare([], "Seed", result.seed, "seed"))
             shares = [ShareBar(share.title, share.share, share.kind) for share in self.shares]
         return importance_figure(shares, missing, self._plate)
 

@@ -88,7 +88,7 @@ def test_failed_seed_is_said_and_changes_no_other_config(client: Client, engine:
     ]  # fmt: skip
     assert after["layout"]["yaxis"]["categoryarray"] == ["lr 0.01 (2 of 3 finished)", "lr 0.1"]
     assert after["notes"] == [
-        "1 of 2 configs have runs that did not finish, and stand below",
+        "1 of 2 configs with runs that did not finish, placed last",
         "1 run left out: failed, was lost or was stopped before",
     ]
     bars = ask(client, good + bad, "bars", at="end")["data"]
@@ -124,10 +124,10 @@ def test_heat_map_has_the_interquartile_mean_of_each_cell(client: Client, engine
 def test_importance_has_the_seed_as_a_bar(client: Client, engine: Engine) -> None:
     answer = ask(client, make_grid(engine), "importance")
     shares = {share["title"]: share["share"] for share in answer["shares"]}
-    assert [*shares] == ["Learning rate", "Entropy weight", "combinations of settings", "seed"]
+    assert [*shares] == ["Learning rate", "Entropy weight", "Combinations of settings", "Seed"]
     assert sum(shares.values()) == pytest.approx(1)
     # 1/2 within each config; 7 times that of the sum of squares, which is 8 times 45 squared and 2.
-    assert shares["seed"] == pytest.approx(3.5 / (8 * 45**2 + 2))
+    assert shares["Seed"] == pytest.approx(3.5 / (8 * 45**2 + 2))
     assert answer["data"][0]["x"] == [*shares.values()]
     assert answer["shares"][0]["settings"] == ["config.learning_rate"]
 

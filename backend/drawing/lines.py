@@ -38,7 +38,7 @@ DASHES = (
     "14px,3px,6px,3px",
 )
 """Of the metrics and formulas of a chart, by Plotly's names, in their order."""
-_MAX_AXIS_CHARACTERS = 36
+_MAX_AXIS_CHARACTERS = 30
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme, colours, look
-from backend.drawing.panels import FRAME_PX
 from backend.drawing.scatter import dash, setting_axes
-from backend.drawing.theme import blended, faint, ground, layout, muted, plain_text
+from backend.drawing.theme import blended, faint, ground, layout, muted, plain_text, text_colour
 
 _ROW_PX = 26
+_BELOW_PX = 100
+"""Height of the lower axis and the legend."""
 _LEAST_PX = 220
 _MAX_NAMED = 30
 """Rows up to which each has its name; of more, as many as there is room for."""
@@ -97,7 +98,7 @@ class Plate:
             drawn.pop("title")
             drawn["margin"] = drawn["margin"] | {"t": 8}
         elif n_rows is not None:
-            drawn["height"] = max(_LEAST_PX, FRAME_PX + n_rows * _ROW_PX)
+            drawn["height"] = max(_LEAST_PX, drawn["margin"]["t"] + n_rows * _ROW_PX + _BELOW_PX)
         return Figure(drawn)
 
 
@@ -161,7 +162,8 @@ def strips_of_configs(configs: Sequence[ConfigScores], plate: Plate) -> Figure:
     figure.n_total = figure.n_shown = sum(len(config.seeds) for config in shown)
     if not shown:
         return _say(figure, "No run has a score", plate)
-    dots = [(config, seed) for config in shown for seed in config.seeds]
+    # From the bottom, as matplotlib orders categories by their first occurrence.
+    dots = [(config, seed) for config in reversed(shown) for seed in config.seeds]
     rows = [plain_text(config.name) for config, _ in dots]
     _add_seeds(figure, dots, [seed.score for _, seed in dots], rows, "%{x:.5~g}", plate)
     centres = [config for config in shown if config.iqm is not None]
@@ -259,8 +261,11 @@ def heat_map(
             ],
             "texttemplate": "%{text}",
             "hovertemplate": f"{plain_text(x)} %{{x}}<br>{plain_text(y)} %{{y}}<br>%{{text}}<extra></extra>",
-            # Opaque: Plotly chooses the colour of a cell's text by that of the cell.
-            "colorscale": [[0, blended(accent, ground(plate.theme), 0.08)], [1, accent]],
+            "textfont": {"color": text_colour(plate.theme)},
+            # Never so strong that the text has too little contrast.
+            "colorscale": [
+                [at, blended(accent, ground(plate.theme), strength)] for at, strength in ((0, 0.06), (1, 0.5))
+            ],
             "showscale": False,
             "xgap": 2,
             "ygap": 2,

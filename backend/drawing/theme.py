@@ -68,6 +68,11 @@ def muted(theme: Theme) -> str:
     return _MUTED[theme]
 
 
+def text_colour(theme: Theme) -> str:
+    """The colour of text."""
+    return _TEXT[theme]
+
+
 def error(theme: Theme) -> str:
     """The colour of what is wrong."""
     return _ERROR[theme]

@@ -87,13 +87,13 @@ def draw_lines(session: Session, request: LinesRequest) -> DrawnLines:
         Invalid: a formula is none, or the chart would be too large.
     """
     formulas = _read_formulas(request)
-    found = metrics.find_runs(session, request.runs)
-    axes = with_scales(session, request.axes, found.values())
-    since = metrics.revisions_had(request.since, request.runs, found, request.axes, axes)
-    revisions = [found[run_id].revision for run_id in request.runs]
+    runs_by_id = metrics.find_runs(session, request.runs)
+    axes = with_scales(session, request.axes, runs_by_id.values())
+    since = metrics.revisions_had(request.since, request.runs, runs_by_id, request.axes, axes)
+    revisions = [runs_by_id[run_id].revision for run_id in request.runs]
     if since is not None and not request.with_layout and [since[run] for run in request.runs] == revisions:
         return DrawnLines(Figure(), revisions, [], is_update=True)
-    chart = _Chart(session, replace(request, axes=axes), formulas, found)
+    chart = _Chart(session, replace(request, axes=axes), formulas, runs_by_id)
     with metrics.bounded(chart.n_lines, axes):
         figure = chart.draw()
     figure.scales = axes.scales
@@ -131,11 +131,11 @@ class _Chart:
         session: Session,
         request: LinesRequest,
         formulas: Sequence[Formula],
-        found: Mapping[str, Run],
+        runs_by_id: Mapping[str, Run],
     ) -> None:
-        self._session, self._request, self._formulas, self._found = session, request, formulas, found
+        self._session, self._request, self._formulas, self._found = session, request, formulas, runs_by_id
         self._runs = {
-            id_: run for id_, run in found.items() if request.environment in (None, run.environment)
+            id_: run for id_, run in runs_by_id.items() if request.environment in (None, run.environment)
         }
         self._drawn = [LineText(formula.text, formula.only_metric is None) for formula in formulas]
         self._titles = dict(zip([formula.text for formula in formulas], titles_of(self._drawn), strict=True))

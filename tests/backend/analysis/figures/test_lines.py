@@ -151,8 +151,8 @@ def test_lines_of_one_run_have_colours_of_their_own(client: Client, engine: Engi
 
 
 def test_what_runs_lack_is_named(client: Client, engine: Engine) -> None:
-    both, one = make_recorded(engine, {"a": A, "b": B}), make_recorded(engine, {"a": A}, seed=1)
-    ask: dict[str, Any] = {"run": [both, one], "metric": ["a", "nothing"], "formula": "a * b"}
+    both, single = make_recorded(engine, {"a": A, "b": B}), make_recorded(engine, {"a": A}, seed=1)
+    ask: dict[str, Any] = {"run": [both, single], "metric": ["a", "nothing"], "formula": "a * b"}
     answer = client.get(LINES, params=ask).json()
     assert answer["missing"] == [
         {"line": "nothing", "metrics": ["nothing"], "n_runs": 2, "is_empty": True},

@@ -141,7 +141,9 @@ class _Chart:
         self._titles = dict(zip([formula.text for formula in formulas], titles_of(self._drawn), strict=True))
         across = [] if request.x_metric is None else [request.x_metric]
         names = list(dict.fromkeys([name for formula in formulas for name in formula.metrics] + across))
-        self._chosen = metrics.on_one_axis(metrics.choose(session, self._runs, names, []), request.axes.x)
+        self._chosen = metrics.on_one_axis(
+            metrics.choose(session, self._runs, names, [], scored=True), request.axes.x
+        )
         self._whole = {(row.run_id, row.metric): row for row in self._chosen if row.source == ""}
         if self.n_computed > MAX_SERIES:
             raise Invalid.field(

@@ -91,6 +91,8 @@ def reduce(rows: RunValues, axes: Axes) -> tuple[Columns, int]:
     across = None if rows.across is None else rows.across[:end]
     if across is not None:
         columns["x"] = _bucketed(x[start:], across[start:], size)["mean"]
+        # Charts merge buckets of one x that have no numbers; here each is another time of the training.
+        columns["bucket"] = np.arange(len(columns["x"]))
     if not axes.smooths:
         return columns, end - start
     columns |= _smooth(y, x, axes, rows.run, start, size)

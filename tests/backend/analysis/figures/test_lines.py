@@ -106,8 +106,8 @@ def test_any_metric_is_an_axis(client: Client, engine: Engine) -> None:
     run = make_recorded(engine, {"a": A, "b": B})
     ask: dict[str, Any] = {"run": run, "metric": "a", "x_metric": "b", "smooth": 0}
     answer = client.get(LINES, params=ask).json()
-    # At 200, at 300 and 500, which have one x and count as their mean, and at 600.
-    assert drawn(answer) == {"a": ([2.0, 0.0, 1.0], [4.0, 2.0, -2.0])}
+    # At 200, 300, 500 and 600.
+    assert drawn(answer) == {"a": ([2.0, 0.0, 0.0, 1.0], [4.0, 6.0, -2.0, -2.0])}
     assert (answer["x"], answer["layout"]["xaxis"]["title"]["text"]) == (None, "B")
     refused = client.get(LINES, params=ask | {"x": "frames"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "x")

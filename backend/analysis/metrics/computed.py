@@ -23,7 +23,8 @@ from backend.statistics.columns import Array, Columns, bucket_rows
 from backend.statistics.grouping import Spread
 
 FINE_BUCKETS = 2**15
-"""Up to this many points of a series enter a formula one by one."""
+"""Up to this many points of a series enter a formula one by one. Of a series of sixteen times as many and
+more, only stored roll-ups are read."""
 
 _X = "agent_steps"
 

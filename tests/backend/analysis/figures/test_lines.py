@@ -8,6 +8,7 @@ from httpx import Client
 from sqlalchemy import Engine, update
 
 from backend.analysis.figures import lines
+from backend.analysis.metrics import computed
 from backend.analysis.metrics import repository as metrics
 from backend.db import Series
 from backend.db.engine import writing
@@ -261,3 +262,15 @@ def test_too_many_series_for_formulas_are_refused(
     refused = client.get(LINES, params={"run": ids, "formula": "a - b"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "run")
     assert "4 series enter the formulas: at most 2" in refused.text
+
+
+def test_formula_of_a_long_series_is_of_means_of_its_points(
+    client: Client, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [(step, float(step % 5)) for step in range(1, 2001)]
+    run = make_recorded(engine, {"a": points, "b": points[:3]})
+    ask: dict[str, Any] = {"run": run, "formula": ["-a", "-b"], "smooth": 0, "points": 10_000}
+    monkeypatch.setattr(computed, "FINE_BUCKETS", 500)
+    curves = drawn(client.get(LINES, params=ask).json())
+    assert curves["-a"][1] == [-sum(float(s % 5) for s in range(i, i + 4)) / 4 for i in range(1, 2001, 4)]
+    assert curves["-b"] == ([1, 2, 3], [-1.0, -2.0, -3.0])

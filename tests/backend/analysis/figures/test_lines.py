@@ -1,5 +1,5 @@
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -29,14 +29,14 @@ def client(service: RunningService) -> Client:
     return service.client
 
 
-def make_recorded(engine: Engine, of: dict[str, Points], **changes: Any) -> str:
+def make_recorded(engine: Engine, of: Mapping[str, Points], **changes: Any) -> str:
     """A run with these points (agent steps, value) by metric; a second for each 100 agent steps."""
     run = make_run(engine, **changes)
     add(engine, run.id, of)
     return run.id
 
 
-def add(engine: Engine, run_id: str, of: dict[str, Points]) -> None:
+def add(engine: Engine, run_id: str, of: Mapping[str, Points]) -> None:
     with writing(engine) as session:
         revision = runs.bump_revision(session, run_id, ["series"])
         row = runs.get(session, run_id)

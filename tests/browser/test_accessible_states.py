@@ -23,8 +23,8 @@ def addresses(run: str) -> list[str]:
     """Every page that loads something, a tab that does, and Compare with a run; any id serves."""
     parameters = ("runId", "episodeId", "sweepId", "studyId", "sessionId", "recordingId", "view")
     pages = page_addresses(dict.fromkeys(parameters, run))
-    loading = [page for page in pages if page not in ("/login", "/compare", "/settings/shortcuts")]
-    return [*loading, f"/runs/{run}?tab=log", f"/compare?runs={run}"]
+    loading = [page for page in pages if page not in ("/login", "/compare", "/diff", "/settings/shortcuts")]
+    return [*loading, f"/runs/{run}?tab=log", f"/compare?runs={run}", f"/diff?runs={run},{run[:-1]}0"]
 
 
 def _violations(page: Page, what: str, shows: Locator) -> dict[str, Any]:

@@ -21,6 +21,10 @@ _Series = Annotated[str, StringConstraints(min_length=1, max_length=26, pattern=
 """Id of a run or of a group of runs."""
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=250, pattern=NAME)]
 """Name of a field, setting or metric."""
+_Formula = Annotated[Text, Field(min_length=1, max_length=200)]
+"""A formula of metrics."""
+_PanelScore = Literal["score", "best_return"]
+"""A score of a run that panels draw."""
 
 
 class ListColumn(Strict):
@@ -32,33 +36,122 @@ class ListColumn(Strict):
     """Its width, if it was changed."""
 
 
-class LinePanel(Strict):
-    """Metrics over the course of training."""
+class _Placed(Strict):
+    """A panel in the grid."""
+
+    title: Annotated[Text, Field(max_length=100)] | None = None
+    """Its title; null for one that says what it shows."""
+    columns: int | None = Field(default=None, ge=1, le=12)
+    """Width in columns of a grid of twelve; null for that of its kind."""
+    height_px: int | None = Field(default=None, ge=100, le=2_000)
+    """Height of the plot; null for that of its kind."""
+    tab: Annotated[Text, Field(max_length=50)] | None = None
+    """Name of its tab; null for the first tab, which has no name."""
+
+
+class LinePanel(_Placed):
+    """Metrics over the course of training, or over another metric."""
 
     kind: Literal["lines"]
     """`lines`: metrics over the course of training."""
-    metrics: tuple[_Name, ...] = Field(min_length=1, max_length=10, strict=False)
+    metrics: tuple[_Name, ...] = Field(default=(), max_length=10, strict=False)
     """Names of the metrics."""
+    formulas: tuple[_Formula, ...] = Field(default=(), max_length=10, strict=False)
+    """Formulas of metrics, such as `ema(loss/value, 0.9) / loss/policy`, which are drawn beside them."""
+    x: _Name | None = None
+    """The metric over which they are drawn; null for the x axis of the view."""
     log: bool = False
     """Whether the axis of the metrics is logarithmic."""
-    columns: int | None = Field(default=None, ge=1, le=12)
-    """Width in columns of a grid of twelve, if it was changed."""
-    height_px: int | None = Field(default=None, ge=100, le=2_000)
-    """Height of the plot, if it was changed."""
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> "LinePanel":
+        if not self.metrics and not self.formulas:
+            raise ValueError("needs a metric or a formula")
+        return self
 
 
-class ScatterPanel(Strict):
-    """Scores over a setting."""
+class ScatterPanel(_Placed):
+    """Scores over a setting. Without a width it stands below the other panels."""
 
     kind: Literal["scatter"]
     """`scatter`: scores over a setting."""
     setting: _Name | None = None
     """Path of the setting; null for the first that differs."""
-    score: Literal["score", "best_return"] = "score"
+    score: _PanelScore = "score"
     """The score."""
 
 
-Panel = Annotated[LinePanel | ScatterPanel, Discriminator("kind")]
+class BarsPanel(_Placed):
+    """The score of each config as a bar with its interval, as the verdict of the view compares it."""
+
+    kind: Literal["bars"]
+    """`bars`: scores with their intervals."""
+
+
+class StripsPanel(_Placed):
+    """The score of each seed, by config or by the values of a setting, as the verdict compares it."""
+
+    kind: Literal["strips"]
+    """`strips`: the scores of single seeds."""
+    setting: _Name | None = None
+    """Path of the setting; null for a strip for each config."""
+
+
+class HeatmapPanel(_Placed):
+    """The score over two settings, as the verdict compares it."""
+
+    kind: Literal["heatmap"]
+    """`heatmap`: scores over two settings."""
+    settings: tuple[_Name, ...] = Field(default=(), max_length=2, strict=False)
+    """Paths of the settings of columns and rows; those left out are the ones that explain most."""
+
+
+class ImportancePanel(_Placed):
+    """Which share of the variance of scores each setting explains, with the seed as one of them."""
+
+    kind: Literal["importance"]
+    """`importance`: shares of variance by setting."""
+
+
+class ParallelPanel(_Placed):
+    """Settings and score as parallel axes, with a line for each run or group."""
+
+    kind: Literal["parallel"]
+    """`parallel`: settings and score as parallel axes."""
+    settings: tuple[_Name, ...] = Field(default=(), max_length=20, strict=False)
+    """Paths of the settings, in order; none for all that differ."""
+    score: _PanelScore = "score"
+    """The score."""
+
+
+class TextPanel(_Placed):
+    """A text."""
+
+    kind: Literal["text"]
+    """`text`: a text."""
+    text: Annotated[Text, Field(max_length=10_000)]
+    """Markdown."""
+
+
+class DiffPanel(_Placed):
+    """The settings in which the visible runs differ."""
+
+    kind: Literal["diff"]
+    """`diff`: settings that differ."""
+
+
+Panel = Annotated[
+    LinePanel
+    | ScatterPanel
+    | BarsPanel
+    | StripsPanel
+    | HeatmapPanel
+    | ImportancePanel
+    | ParallelPanel
+    | TextPanel
+    | DiffPanel,
+    Discriminator("kind"),
+]
 
 
 class Zoom(Strict):

@@ -39,6 +39,7 @@ export const keys = {
   /** Of lists of runs. */
   allRuns: () => ['run', null] as const,
   deletedRuns: () => ['run', null, 'deleted'] as const,
+  allRunGroups: () => ['run', null, 'groups'] as const,
   runGroups: (search: unknown) => ['run', null, 'groups', search] as const,
   run: (id: string) => ['run', id] as const,
   runResource: (id: string, parts: Parts, ...rest: Key) => ['run', id, parts, ...rest] as const,
@@ -56,6 +57,7 @@ export const keys = {
   /** Scores of training change all the time: they are refetched at an interval, and at the end. */
   comparison: (runs: readonly string[], score: string, ...rest: Key) =>
     ['run', runs, score === 'evaluation' ? EVALUATED : [], 'comparison', score, ...rest] as const,
+  runDiff: (a: string, b: string) => ['run', [a, b], [], 'diff'] as const,
   views: () => ['view', null] as const,
   view: (id: string) => ['view', id] as const,
   namedView: (name: string, project: string, by: string | undefined) =>

@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, unwrap } from './client';
 import type { components } from './generated';
-import { formatInteger } from '@/lib/format';
+import { formatInteger, formatNumber } from '@/lib/format';
 import { keys } from './keys';
 
 export type Curve = components['schemas']['Curve'];
@@ -25,7 +25,9 @@ const COUNTED = [
 
 /** A place on an axis that counts `x`, such as `Frames 1,000`, `Iterations 20` or `Clock time 60 s`. */
 export function formatX(x: string, value: number): string {
-  const { label = '', unit = '' } = [...X_AXES, ...COUNTED].find(({ id }) => id === x) ?? {};
+  const axis = [...X_AXES, ...COUNTED].find(({ id }) => id === x);
+  if (!axis) return `${x} ${formatNumber(value)}`; // a metric
+  const { label, unit } = axis;
   const place = `${label} ${formatInteger(Math.round(value))}`;
   return unit === label.toLowerCase() ? place : `${place} ${unit}`;
 }

@@ -2,6 +2,7 @@ import { QueryClient } from '@tanstack/react-query';
 import { cleanup, fireEvent, screen, waitFor } from '@testing-library/react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { runsByIdQuery } from '@/api/runs';
+import type { Panel } from '@/components/run/panels';
 import { openPage } from '@/routes/-openPage';
 import { Route } from './_shell/index';
 
@@ -13,18 +14,18 @@ vi.hoisted(() => {
 type Charts = {
   runs: readonly string[];
   trainedS: number;
-  metrics: readonly string[];
-  onMetrics: (metrics: readonly string[]) => void;
+  panels: readonly Panel[];
+  onPanels: (panels: readonly Panel[]) => void;
 };
 
 // Charts have tests of their own; here is what they report.
 vi.mock('@/features/compare/CompareCharts', () => ({
-  CompareCharts: ({ runs, trainedS, metrics, onMetrics }: Charts) => (
+  CompareCharts: ({ runs, trainedS, panels, onPanels }: Charts) => (
     <>
       <output aria-label="Drawn">{runs.join(',')}</output>
       <output aria-label="Trained">{trainedS}</output>
-      <button onClick={() => onMetrics(metrics.toReversed())}>Move</button>
-      <button onClick={() => onMetrics([...metrics, 'loss/entropy'])}>Add</button>
+      <button onClick={() => onPanels(panels.toReversed())}>Move</button>
+      <button onClick={() => onPanels([...panels, { kind: 'lines', metrics: ['loss/entropy'] }])}>Add</button>
     </>
   ),
 }));

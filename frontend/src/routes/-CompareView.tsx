@@ -6,9 +6,8 @@ import { comparisonQuery } from '@/api/comparisons';
 import { useNames } from '@/api/names';
 import { MAX_COMPARED } from '@/lib/runBounds';
 import { runsByIdQuery, runsQuery, type Run } from '@/api/runs';
-import { DEFAULT_SPREAD, EPISODE_RETURN, possible } from '@/api/series';
+import { DEFAULT_SPREAD, possible } from '@/api/series';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
-import { formatSizes, parseSizes } from '@/components/chart/panelSize';
 import {
   distinctStyles,
   formatGroupStyles,
@@ -19,17 +18,19 @@ import {
   styleParameters,
 } from '@/components/chart/seriesStyles';
 import { useSettingTitles } from '@/components/config/settingTitles';
+import { ButtonLink } from '@/components/controls';
 import { Loading, Problem } from '@/components/feedback';
 import { SaveAsStudy } from '@/features/papers/SaveAsStudy';
 import { SideBySide } from '@/features/replay/SideBySide';
 import { useStepTaken } from '@/lib/firstSteps';
 import { isDialogOpen, useSettled } from '@/lib/hooks';
-import { joinNames, splitNames } from '@/lib/names';
 import { hasEnded, isExternal } from '@/lib/run';
+import { logOf, panelsOf, searchOfPanels, withLog } from '@/components/run/panels';
 import { type compareSearch, NONE_HIDDEN } from '@/components/run/search';
 import { defined } from '@/lib/search';
 import classes from '@/features/compare/compare.module.css';
 import { CompareCharts } from '@/features/compare/CompareCharts';
+import type { PanelPage } from '@/features/compare/panels/kinds';
 import { NothingCompared } from '@/features/compare/NothingCompared';
 import { hiddenOf, type Row, rowsOfGroups, rowsOfRuns } from '@/features/compare/rows';
 import { RunFinder } from '@/features/compare/RunFinder';
@@ -215,13 +216,29 @@ export function CompareView({ search, onSearch, head }: Props) {
   }, [comparison, grouped, groups, groupOf, runs, search.baseline]);
   const bold = search.baseline === undefined ? undefined : baselines;
   const environments = useMemo(() => [...new Set(visible.map(({ environment }) => environment))], [visible]);
-  const sizes = useMemo(() => parseSizes(search.sizes), [search.sizes]);
-  const metrics = splitNames(search.metrics ?? EPISODE_RETURN).filter((metric) => metric !== 'none');
+  const panels = panelsOf(search);
   const isListed = search.list !== 'hidden';
   const isKnown = rows.length > 0 && (comparison !== undefined || all.error !== null);
   // The list stands above the charts, which must not move when it loads.
   const isNarrow = useMediaQuery('(max-width: 1000px)', false, { getInitialValueInEffect: false });
   const hasPanels = existing.length > 0 && (isKnown || !isNarrow || !isListed);
+
+  const page: PanelPage = {
+    rows,
+    grouped,
+    runs: existing,
+    visible,
+    compared,
+    environments,
+    hidden,
+    notDrawn,
+    onHidden: (to) => change({ hidden: to.join(',') || NONE_HIDDEN }, true),
+    spread,
+    styles: grouped ? stylesOfGroups : styles,
+    groupStyles: stylesOfGroups.size > 0 ? formatGroupStyles(stylesOfGroups).split(',') : [],
+    verdict: { score: view.score, at: view.at, protocol: view.protocol },
+    titles,
+  };
 
   const change = (to: { [K in keyof Search]?: Search[K] | undefined }, replace = false): void => {
     onSearch(defined({ ...search, ...to }), replace);
@@ -258,6 +275,20 @@ export function CompareView({ search, onSearch, head }: Props) {
         {head}
         <span className="muted">{grouped && all.data ? all.data.shared_name : names.shared}</span>
         <span className="grow" />
+        {playing.length === 2 && (
+          <ButtonLink
+            variant="default"
+            to="/diff"
+            search={{ runs: playing.map(({ id }) => id).join(',') }}
+            title={
+              grouped
+                ? 'What differs between the best runs of the two configs'
+                : 'What differs between the two runs'
+            }
+          >
+            Diff
+          </ButtonLink>
+        )}
         {existing.length > 0 && <SaveAsStudy source={{ runs: existing }} refusal={studyRefusal(runs)} />}
       </div>
       {matching.total > MAX_COMPARED && (
@@ -284,9 +315,11 @@ export function CompareView({ search, onSearch, head }: Props) {
       )}
       {existing.length + missing.length > 0 && (
         <CurveViewProvider
-          search={search}
+          search={{ ...search, log: logOf(panels) }}
           runs={runs}
-          onSearch={(to) => change(to, to.x === search.x)}
+          onSearch={({ log, ...to }) =>
+            change({ ...to, ...searchOfPanels(withLog(panels, log)) }, to.x === search.x)
+          }
           styles={drawnStyles}
           bold={bold}
         >
@@ -347,18 +380,17 @@ export function CompareView({ search, onSearch, head }: Props) {
                   scoredBy={scoredBy}
                   trainedS={trainedS}
                   environments={environments}
-                  metrics={metrics}
-                  onMetrics={(to) =>
+                  panels={panels}
+                  onPanels={(to, tab) =>
                     change(
-                      { metrics: joinNames(to) === EPISODE_RETURN ? undefined : joinNames(to) || 'none' },
-                      // Only moved: each press of an arrow key moves a panel by one place.
-                      to.length === metrics.length,
+                      { ...searchOfPanels(to), ...(tab === undefined ? {} : { tab: tab || undefined }) },
+                      // Only moved or resized: each press of an arrow key does so by one place.
+                      to.length === panels.length,
                     )
                   }
-                  sizes={sizes}
-                  onSizes={(to) => change({ sizes: formatSizes(to) || undefined }, true)}
-                  grouped={grouped}
-                  spread={spread}
+                  tab={search.tab}
+                  onTab={(tab) => change({ tab }, true)}
+                  page={page}
                   onSpread={({ centre, interval, seeds }) =>
                     change({
                       centre: centre === DEFAULT_SPREAD.centre ? undefined : centre,
@@ -370,7 +402,7 @@ export function CompareView({ search, onSearch, head }: Props) {
                 />
               )}
               {!isListed && runs.length > 0 && <div className={classes.reserved}>{verdict}</div>}
-              {hasPanels && runs.length > 0 && (
+              {hasPanels && runs.length > 0 && search.tab === undefined && (
                 <Statistics
                   runs={compared}
                   request={request}
@@ -396,16 +428,18 @@ export function CompareView({ search, onSearch, head }: Props) {
                   }
                   below={
                     <>
-                      <ScoreScatter
-                        runs={visible}
-                        styles={grouped ? drawnStyles : dots}
-                        grouped={grouped}
-                        titles={titles}
-                        setting={search.setting}
-                        onSetting={(setting) => change({ setting }, true)}
-                        score={search.drawn ?? 'score'}
-                        onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
-                      />
+                      {!panels.some(({ kind }) => kind === 'scatter') && (
+                        <ScoreScatter
+                          runs={visible}
+                          styles={grouped ? drawnStyles : dots}
+                          grouped={grouped}
+                          titles={titles}
+                          setting={search.setting}
+                          onSetting={(setting) => change({ setting }, true)}
+                          score={search.drawn ?? 'score'}
+                          onScore={(score) => change({ drawn: score === 'score' ? undefined : score }, true)}
+                        />
+                      )}
                       <section className={classes.statistics}>
                         <h2 className="section-title">Runs</h2>
                         <ScoresTable runs={visible} names={names} />

@@ -1,9 +1,9 @@
 import { useIntersection } from '@mantine/hooks';
-import { type CSSProperties, useState } from 'react';
 import { ChartPanel, type ChartPanelProps } from './ChartPanel';
 import classes from './curves.module.css';
-import { Grip, type Placement, PlacementItems, ResizeHandle, usePanelDrop } from './PanelHandles';
-import { LARGE, type PanelSize, SMALL } from './panelSize';
+import { Grip, type Placement, PlacementItems } from './PanelHandles';
+import { LARGE } from './panelSize';
+import { PlacedPanel } from './PlacedPanel';
 
 /** Of a small and of a large chart. */
 const [POINTS, MANY_POINTS] = [500, 1000];
@@ -21,51 +21,41 @@ type Props = Omit<ChartPanelProps, 'height' | 'points' | 'grip'> & {
   points?: number;
   /** For a panel that can be moved and resized. */
   placement?: Placement;
+  /** Its name among the panels that are moved; default: that of the chart. */
+  name?: string;
 };
 
 /** A chart in a grid of charts, mounted and updated only in or near the viewport. */
-export function MetricChart({ placement, ...props }: Props) {
+export function MetricChart({ placement, name, ...props }: Props) {
   const { ref, entry } = useIntersection<HTMLElement>(NEAR_VIEWPORT);
-  const [preview, setPreview] = useState<PanelSize | null>(null);
   const { id, title, runs, main, menu } = props;
-  const { columns, height } = preview ?? placement?.size ?? SMALL;
-  const isLarge = columns > LARGE.columns / 2 || height >= LARGE.height;
-  const drop = usePanelDrop(placement);
-  const Element = main ? 'section' : 'div';
   return (
-    <Element
-      ref={ref}
-      className={`panel ${classes.small}`}
-      style={{ '--columns': columns } as CSSProperties}
-      {...(main ? { 'aria-label': title } : {})}
-      {...drop}
-    >
-      {entry?.isIntersecting ? (
-        <ChartPanel
-          {...props}
-          height={height}
-          points={
-            props.points ?? (runs.length > MAX_DETAILED_RUNS ? FEW_POINTS : isLarge ? MANY_POINTS : POINTS)
-          }
-          grip={placement && <Grip name={id} title={title} placement={placement} />}
-          menu={
-            <>
-              {placement && <PlacementItems placement={placement} />}
-              {menu}
-            </>
-          }
-        />
-      ) : (
-        <div className={classes.unmounted} style={{ height: height + HEAD_PX }} />
-      )}
-      {placement && (
-        <ResizeHandle
-          title={title}
-          size={{ columns, height }}
-          onPreview={setPreview}
-          onSize={placement.onSize}
-        />
-      )}
-    </Element>
+    <PlacedPanel ref={ref} title={title} main={main} placement={placement}>
+      {({ columns, height }) =>
+        entry?.isIntersecting ? (
+          <ChartPanel
+            {...props}
+            height={height}
+            points={
+              props.points ??
+              (runs.length > MAX_DETAILED_RUNS
+                ? FEW_POINTS
+                : columns > LARGE.columns / 2 || height >= LARGE.height
+                  ? MANY_POINTS
+                  : POINTS)
+            }
+            grip={placement && <Grip name={name ?? id} title={title} placement={placement} />}
+            menu={
+              <>
+                {placement && <PlacementItems placement={placement} />}
+                {menu}
+              </>
+            }
+          />
+        ) : (
+          <div className={classes.unmounted} style={{ height: height + HEAD_PX }} />
+        )
+      }
+    </PlacedPanel>
   );
 }

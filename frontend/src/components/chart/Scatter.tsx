@@ -5,21 +5,26 @@ import { usePlotly } from './usePlotly';
 
 const HEIGHT = 300;
 
-type Props = { label: string; figure: Figure | undefined; onFailed: (error: unknown) => void };
+type Props = {
+  label: string;
+  figure: Figure | undefined;
+  height?: number;
+  onFailed: (error: unknown) => void;
+};
 
 /** A scatter plot of the service, redrawn whenever it is shown again. */
-export function Scatter({ label, figure, onFailed }: Props) {
+export function Scatter({ label, figure, height = HEIGHT, onFailed }: Props) {
   const draw = useMemo(() => {
     if (!figure) return null;
-    const { title: _, ...layout } = figure.layout;
+    const { title: _, height: _height, ...layout } = figure.layout;
     const shown = { ...layout, margin: { ...layout.margin, t: 8 } };
     return () => ({ data: figure.data, layout: shown });
   }, [figure]);
   const box = usePlotly(draw, { onFailed });
 
   return (
-    <div ref={box} role="img" aria-label={label} style={{ height: HEIGHT }}>
-      {!figure && <Skeleton height={HEIGHT} radius={2} />}
+    <div ref={box} role="img" aria-label={label} style={{ height }}>
+      {!figure && <Skeleton height={height} radius={2} />}
     </div>
   );
 }

@@ -6,7 +6,9 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys } from '@/api/keys';
 import { EPISODE_RETURN, type Spread } from '@/api/series';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
+import type { Panel } from '@/components/run/panels';
 import { CompareCharts } from './CompareCharts';
+import type { PanelPage } from './panels/kinds';
 
 const service = vi.hoisted(() => {
   const state = { requests: [] as URL[], answers: false };
@@ -58,10 +60,30 @@ function renderPage(page: ReactNode) {
   return { client, ...render(page, { wrapper }) };
 }
 
+const lines = (metrics: readonly string[]): Panel[] =>
+  metrics.map((metric) => ({ kind: 'lines', metrics: [metric] }));
+
+const page = (grouped: boolean, spread: Spread): PanelPage => ({
+  rows: [],
+  grouped,
+  runs: RUNS,
+  visible: [],
+  compared: [],
+  environments: [],
+  hidden: new Set(),
+  notDrawn: new Set(),
+  onHidden: () => undefined,
+  spread,
+  styles: new Map(),
+  groupStyles: [],
+  verdict: { score: 'training', at: 'common', protocol: undefined },
+  titles: new Map(),
+});
+
 type More = { metrics?: string[]; environments?: string[]; grouped?: boolean; spread?: Spread };
 
-function show(more: More = {}) {
-  const reported = { onMetrics: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
+function show({ metrics = [], grouped = false, spread = MEDIAN, ...more }: More = {}) {
+  const reported = { onPanels: vi.fn(), onSpread: vi.fn(), onSearch: vi.fn() };
   const { onSearch, ...charts } = reported;
   renderPage(
     <CurveViewProvider search={{}} onSearch={onSearch}>
@@ -70,11 +92,10 @@ function show(more: More = {}) {
         scoredBy=""
         trainedS={0}
         environments={['ALE/Pong-v5']}
-        metrics={[]}
-        grouped={false}
-        spread={MEDIAN}
-        sizes={new Map()}
-        onSizes={() => undefined}
+        panels={lines(metrics)}
+        tab={undefined}
+        onTab={() => undefined}
+        page={page(grouped, spread)}
         hidden={new Set()}
         {...charts}
         {...more}
@@ -89,20 +110,20 @@ const choose = (name: string, value: string) =>
   fireEvent.change(screen.getByRole('combobox', { name }), { target: { value } });
 
 it('Enter adds the first metric that matches', () => {
-  const { onMetrics } = show({ metrics: ['loss/value'] });
+  const { onPanels } = show({ metrics: ['loss/value'] });
   fireEvent.change(search(), { target: { value: 'LOSS' } });
   fireEvent.keyDown(search(), { key: 'Enter', code: 'Enter' });
   // `loss/value` has its panel already.
-  expect(onMetrics).toHaveBeenCalledExactlyOnceWith(['loss/value', 'loss/entropy']);
+  expect(onPanels).toHaveBeenCalledExactlyOnceWith(lines(['loss/value', 'loss/entropy']));
   expect(search().value).toBe('');
 });
 
 it('a metric that no run has is reported, and not added', () => {
-  const { onMetrics } = show();
+  const { onPanels } = show();
   fireEvent.change(search(), { target: { value: 'entropie' } });
   fireEvent.keyDown(search(), { key: 'Enter', code: 'Enter' });
   expect(screen.getByText('None of these runs has such a metric.')).toBeTruthy();
-  expect(onMetrics).not.toHaveBeenCalled();
+  expect(onPanels).not.toHaveBeenCalled();
 });
 
 it('groups over seeds have a line and a band', () => {
@@ -151,7 +172,7 @@ const sent = (path: string): Record<string, string>[] =>
 type PageProps = { trainedS?: number; initial?: readonly string[] };
 
 function Page({ trainedS = 0, initial = [] }: PageProps) {
-  const [metrics, setMetrics] = useState(initial);
+  const [panels, setPanels] = useState<readonly Panel[]>(lines(initial));
   const [grouped, setGrouped] = useState(false);
   const [spread, setSpread] = useState(MEDIAN);
   const [view, setView] = useState({});
@@ -163,13 +184,12 @@ function Page({ trainedS = 0, initial = [] }: PageProps) {
         scoredBy=""
         trainedS={trainedS}
         environments={['ALE/Pong-v5']}
-        metrics={metrics}
-        onMetrics={setMetrics}
-        grouped={grouped}
-        spread={spread}
+        panels={panels}
+        onPanels={setPanels}
+        tab={undefined}
+        onTab={() => undefined}
+        page={page(grouped, spread)}
         onSpread={setSpread}
-        sizes={new Map()}
-        onSizes={() => undefined}
         hidden={new Set()}
       />
     </CurveViewProvider>
@@ -224,8 +244,8 @@ it('runs of several environments have a panel for each of them', async () => {
 
 it('evaluations of a compared run are drawn at once, and its checkpoints with the next points', async () => {
   service.answers = true;
-  const page = (trainedS: number) => <Page trainedS={trainedS} initial={[EPISODE_RETURN]} />;
-  const { client, rerender } = renderPage(page(19));
+  const withTime = (trainedS: number) => <Page trainedS={trainedS} initial={[EPISODE_RETURN]} />;
+  const { client, rerender } = renderPage(withTime(19));
   const refetched = (n: number) => {
     expect(sent('/api/v1/figures')).toHaveLength(n);
     return sent('/api/v1/figures').at(-1)?.layout;
@@ -234,7 +254,7 @@ it('evaluations of a compared run are drawn at once, and its checkpoints with th
   void client.refetchQueries({ queryKey: keys.marks(RUNS[1] ?? '') });
   await waitFor(() => expect(refetched(2)).toBe('true'));
   await waitFor(() => expect(client.isFetching()).toBe(0));
-  rerender(page(21));
+  rerender(withTime(21));
   void client.refetchQueries({ queryKey: ['run', RUNS] });
   await waitFor(() => expect(refetched(3)).toBe('true'));
 });

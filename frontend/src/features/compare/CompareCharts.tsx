@@ -1,44 +1,18 @@
-import { Autocomplete, Checkbox, Menu, NativeSelect } from '@mantine/core';
+import { Autocomplete, Button, Checkbox, Menu, NativeSelect } from '@mantine/core';
 import { useQueries, useQuery } from '@tanstack/react-query';
-import { useMemo, useRef, useState } from 'react';
+import { lazy, Suspense, useMemo, useRef, useState } from 'react';
 import { MARKS_INTERVAL_S } from '@/api/figures';
 import { marksQuery } from '@/api/runResources';
 import { CENTRES, INTERVALS, metricsQuery, possible, type Spread } from '@/api/series';
 import { CurveControls } from '@/components/chart/CurveControls';
-import { Empty } from '@/components/feedback';
 import curves from '@/components/chart/curves.module.css';
-import { EPISODE_RETURN } from '@/api/series';
-import { MetricChart } from '@/components/chart/MetricChart';
-import { placementOf } from '@/components/chart/PanelHandles';
-import { LARGE, type PanelSize, sameSize, SMALL } from '@/components/chart/panelSize';
+import { metricOf, type Panel } from '@/components/run/panels';
 import { Term } from '@/components/Term';
-import { shortEnvironmentName } from '@/lib/environments';
 import classes from './compare.module.css';
+import type { PanelPage } from './panels/kinds';
+import { PanelEditor } from './panels/PanelEditor';
 
-/** With several environments, two panels of a metric share a line. */
-const HALF: PanelSize = { columns: 6, height: 320 };
-
-const defaultSize = (metric: string, areMixed: boolean): PanelSize =>
-  areMixed ? HALF : metric === EPISODE_RETURN ? LARGE : SMALL;
-
-const LEARNING_CURVES = {
-  title: 'Learning curves',
-  main: true,
-  label: 'Learning curves of the compared runs',
-  fileName: 'comparison',
-  metrics: [EPISODE_RETURN],
-  empty: <Empty>None of these runs has finished an episode yet.</Empty>,
-};
-
-const panelOf = (metric: string) => ({
-  title: metric,
-  monospace: true,
-  label: `${metric} of the compared runs`,
-  fileName: `comparison ${metric}`.replaceAll('/', ' '),
-  metrics: [metric],
-  figure: { metric },
-  empty: <Empty>None of these runs has reported this metric yet.</Empty>,
-});
+const KindItems = lazy(async () => ({ default: (await import('./panels/parts')).KindItems }));
 
 const CENTRE_LABELS: Record<Spread['centre'], string> = {
   median: 'Median',
@@ -68,49 +42,33 @@ type Props = {
   trainedS: number;
   /** The runs' environments. Their returns have no common scale: each environment has a panel of each metric. */
   environments: readonly string[];
-  /** The metrics with a panel each. */
-  metrics: readonly string[];
-  onMetrics: (metrics: readonly string[]) => void;
-  /** Sizes of panels, where they are not the default. */
-  sizes: ReadonlyMap<string, PanelSize>;
-  onSizes: (sizes: ReadonlyMap<string, PanelSize>) => void;
-  grouped: boolean;
-  spread: Spread;
+  panels: readonly Panel[];
+  /** Receives the panels, and the tab to open: empty for the first; without one, the open one stays. */
+  onPanels: (panels: readonly Panel[], tab?: string) => void;
+  /** The open tab of panels; undefined for the first, which has no name. */
+  tab: string | undefined;
+  onTab: (tab: string | undefined) => void;
+  /** What panels show that are more than a metric. */
+  page: PanelPage;
   onSpread: (spread: Spread) => void;
   /** Hidden runs and groups; hiding one does not change the others. */
   hidden: ReadonlySet<string>;
 };
 
-/** Any metrics of several runs, or of groups of seeds with their bands, in panels with a common x axis. */
-export function CompareCharts({
-  runs,
-  scoredBy,
-  trainedS,
-  environments,
-  metrics,
-  onMetrics,
-  sizes,
-  onSizes,
-  grouped,
-  spread,
-  onSpread,
-  hidden,
-}: Props) {
+/** Panels of several runs, or of groups of seeds with their bands, the charts among which have a common x axis. */
+export function CompareCharts(props: Props) {
+  const { runs, scoredBy, trainedS, environments, panels, onPanels, tab, onTab, page, onSpread, hidden } =
+    props;
+  const { grouped, spread } = page;
   const { data: recorded } = useQuery(metricsQuery(runs));
-  const options = recorded?.map(({ metric }) => metric).filter((metric) => !metrics.includes(metric)) ?? [];
-  const drawn = grouped ? spread : undefined;
+  const [added, setAdded] = useState<string>();
+  const shown = panels.flatMap((panel) => (panel.tab === tab ? (metricOf(panel) ?? []) : []));
+  const options = recorded?.map(({ metric }) => metric).filter((metric) => !shown.includes(metric)) ?? [];
   // Changes of state, such as restarts, refetch the marks query too.
   const version = useQueries({ queries: runs.map(marksQuery), combine: versionOf });
   const period = Math.floor(trainedS / MARKS_INTERVAL_S);
   const marks = useMemo(() => ({ version, period }), [version, period]);
-  const learningCurves = useMemo(() => ({ ...LEARNING_CURVES, figure: { scoredBy } }), [scoredBy]);
-  const areMixed = environments.length > 1;
-  const sizeOf = (metric: string): PanelSize => sizes.get(metric) ?? defaultSize(metric, areMixed);
-  const resize = (metric: string, size: PanelSize): void => {
-    const next = new Map(sizes).set(metric, size);
-    if (sameSize(size, defaultSize(metric, areMixed))) next.delete(metric);
-    onSizes(next);
-  };
+  const learningCurve = useMemo(() => ({ scoredBy }), [scoredBy]);
   return (
     <>
       <div
@@ -122,84 +80,81 @@ export function CompareCharts({
         <AddMetric
           recorded={recorded}
           options={options}
-          onAdd={(metric) => onMetrics([...metrics, metric])}
+          onAdd={(metric) =>
+            onPanels([...panels, { kind: 'lines', metrics: [metric], ...(tab === undefined ? {} : { tab }) }])
+          }
         />
-        {grouped && (
-          <>
-            <NativeSelect
-              aria-label="Line"
-              value={spread.centre}
-              data={CENTRES.map((value) => ({ value, label: CENTRE_LABELS[value] }))}
-              onChange={({ currentTarget }) => {
-                const centre = CENTRES.find((known) => known === currentTarget.value) ?? spread.centre;
-                onSpread(possible({ ...spread, centre }));
-              }}
-            />
-            <NativeSelect
-              aria-label="Band"
-              value={spread.interval}
-              data={INTERVALS.map((value) => ({
-                value,
-                label: INTERVAL_LABELS[value],
-                // A median has no standard error, and has an exact interval in place of a bootstrap.
-                disabled: possible({ ...spread, interval: value }).interval !== value,
-              }))}
-              onChange={({ currentTarget }) => {
-                const interval = INTERVALS.find((known) => known === currentTarget.value) ?? spread.interval;
-                onSpread({ ...spread, interval });
-              }}
-            />
-            <Term id="band" icon>
-              What the band shows
-            </Term>
-            <Checkbox
-              size="xs"
-              label="Single seeds"
-              checked={spread.seeds}
-              onChange={({ currentTarget }) => onSpread({ ...spread, seeds: currentTarget.checked })}
-            />
-          </>
-        )}
+        <Menu position="bottom-start" withinPortal>
+          <Menu.Target>
+            <Button variant="default">Add panel</Button>
+          </Menu.Target>
+          <Menu.Dropdown>
+            <Suspense fallback={<Menu.Label>Loading…</Menu.Label>}>
+              <KindItems onKind={setAdded} />
+            </Suspense>
+          </Menu.Dropdown>
+        </Menu>
+        {grouped && <SpreadControls spread={spread} onSpread={onSpread} />}
         <span className="grow" />
         <CurveControls />
       </div>
-      {metrics.length > 0 && (
-        <div className={curves.placed}>
-          <div>
-            {metrics.flatMap((metric) =>
-              (areMixed ? environments : [undefined]).map((environment) => {
-                const panel = metric === EPISODE_RETURN ? learningCurves : panelOf(metric);
-                const name = environment && shortEnvironmentName(environment);
-                const of = (text: string): string => (name ? `${text} · ${name}` : text);
-                return (
-                  <MetricChart
-                    key={`${metric} ${environment ?? ''}`}
-                    {...panel}
-                    runs={runs}
-                    environment={environment}
-                    title={of(panel.title)}
-                    label={of(panel.label)}
-                    fileName={name ? `${panel.fileName} ${name}` : panel.fileName}
-                    id={metric}
-                    // Curves of groups, and those of other metrics, have no marks.
-                    marks={metric === EPISODE_RETURN && !grouped ? marks : undefined}
-                    spread={drawn}
-                    hidden={hidden}
-                    placement={placementOf(metrics, metric, sizeOf(metric), onMetrics, (size) =>
-                      resize(metric, size),
-                    )}
-                    menu={
-                      <Menu.Item onClick={() => onMetrics(metrics.filter((other) => other !== metric))}>
-                        Remove
-                      </Menu.Item>
-                    }
-                  />
-                );
-              }),
-            )}
-          </div>
-        </div>
-      )}
+      <PanelEditor
+        page={page}
+        panels={panels}
+        onPanels={onPanels}
+        tab={tab}
+        onTab={onTab}
+        added={added}
+        onAdded={() => setAdded(undefined)}
+        runs={runs}
+        environments={environments}
+        learningCurve={learningCurve}
+        spread={grouped ? spread : undefined}
+        marks={marks}
+        hidden={hidden}
+      />
+    </>
+  );
+}
+
+type SpreadProps = { spread: Spread; onSpread: (spread: Spread) => void };
+
+/** What is drawn of several seeds. */
+function SpreadControls({ spread, onSpread }: SpreadProps) {
+  return (
+    <>
+      <NativeSelect
+        aria-label="Line"
+        value={spread.centre}
+        data={CENTRES.map((value) => ({ value, label: CENTRE_LABELS[value] }))}
+        onChange={({ currentTarget }) => {
+          const centre = CENTRES.find((known) => known === currentTarget.value) ?? spread.centre;
+          onSpread(possible({ ...spread, centre }));
+        }}
+      />
+      <NativeSelect
+        aria-label="Band"
+        value={spread.interval}
+        data={INTERVALS.map((value) => ({
+          value,
+          label: INTERVAL_LABELS[value],
+          // A median has no standard error, and has an exact interval in place of a bootstrap.
+          disabled: possible({ ...spread, interval: value }).interval !== value,
+        }))}
+        onChange={({ currentTarget }) => {
+          const interval = INTERVALS.find((known) => known === currentTarget.value) ?? spread.interval;
+          onSpread({ ...spread, interval });
+        }}
+      />
+      <Term id="band" icon>
+        What the band shows
+      </Term>
+      <Checkbox
+        size="xs"
+        label="Single seeds"
+        checked={spread.seeds}
+        onChange={({ currentTarget }) => onSpread({ ...spread, seeds: currentTarget.checked })}
+      />
     </>
   );
 }

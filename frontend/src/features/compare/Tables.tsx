@@ -28,7 +28,8 @@ export type Difference = {
 const SECTIONS = ['config', 'environment_config', 'stop'] as const;
 const TOP_LEVEL = ['algorithm', 'environment', 'seed', 'device'] as const;
 
-function flatten(run: Run): Map<string, unknown> {
+/** The values of a run's settings by path. */
+export function settingsOf(run: Run): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const key of TOP_LEVEL) values.set(key, run.spec[key]);
   if (run.spec.seed_is_known === false) values.delete('seed');
@@ -45,7 +46,7 @@ function flatten(run: Run): Map<string, unknown> {
  * external runs, lack it.
  */
 export function configDiff(runs: readonly Run[]): Difference[] {
-  const all = runs.map(flatten);
+  const all = runs.map(settingsOf);
   const kinds = runs.map(({ origin, spec }) => JSON.stringify([origin, spec.algorithm]));
   const paths = [...new Set(all.flatMap((config) => [...config.keys()]))];
   return paths.flatMap((path) => {
@@ -120,9 +121,12 @@ function byConfig(runs: readonly Run[], differences: readonly Difference[]): num
 /** The config values in which the runs differ: a column for each config, whatever its number of seeds. */
 export function ConfigDiffTable({
   runs,
+  label = 'Config diff',
   titles = new Map(),
 }: {
   runs: readonly Run[];
+  /** The accessible name. */
+  label?: string;
   /** The titles of the settings by path. */
   titles?: ReadonlyMap<string, string>;
 }) {
@@ -139,7 +143,7 @@ export function ConfigDiffTable({
   if (all.length === 0) return <Empty>The configs are identical.</Empty>;
   if (differences.length === 0) return <Empty>The configs are identical but for the seed.</Empty>;
   return (
-    <ScrollPanel label="Config diff" className={classes.scroll}>
+    <ScrollPanel label={label} className={classes.scroll}>
       <table className="grid">
         <thead>
           <tr>

@@ -104,6 +104,11 @@ export function BulkBar(props: Props) {
           </ButtonLink>
         )
       )}
+      {ids.size === 2 && !matching && !grouped && (
+        <ButtonLink variant="subtle" to="/diff" search={{ runs: selected.join(',') }}>
+          Diff
+        </ButtonLink>
+      )}
       {ids.size === 1 &&
         first &&
         canFork &&

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { RunGroup } from '@/api/comparisons';
 import { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
 import {
   differs,
   isTooLong,
   nameProblem,
   type PageState,
+  shownDocument,
   stateOf,
   suggestedName,
   toDocument,
@@ -13,7 +15,7 @@ import {
 
 const ids = (n: number): string[] =>
   Array.from({ length: n }, (_, at) => `01JD3QZ6W9K0Y5T8H2V4B7${String(1000 + at)}`);
-const [A, B] = ids(2) as [string, string];
+const [A, B, C] = ids(3) as [string, string, string];
 
 const runs = (search: Record<string, unknown>): PageState => ({ page: 'runs', search: runsSearch(search) });
 const compare = (search: Record<string, unknown>): PageState => ({
@@ -62,6 +64,36 @@ const STATES: Record<string, PageState> = {
   }),
   'a comparison of what matches': compare({ q: 'tag:baseline', group: 'seed' }),
   'a comparison with every line': compare({ runs: `${A},${B}`, hidden: 'none' }),
+  'panels of many kinds': compare({
+    runs: A,
+    setting: 'config.learning_rate',
+    panels: [
+      { kind: 'lines', metrics: ['loss/value'], log: true, columns: 6, height_px: 400 },
+      {
+        kind: 'lines',
+        metrics: ['a', 'b'],
+        formulas: ['ema(a, 0.9) / b'],
+        x: 'c',
+        title: 'Ratio',
+        tab: 'Losses',
+      },
+      { kind: 'scatter', setting: 'config.n_e', score: 'best_return', columns: 4, height_px: 228 },
+      { kind: 'bars' },
+      { kind: 'strips', setting: 'config.n_e' },
+      { kind: 'heatmap', settings: ['config.n_e', 'config.learning_rate'] },
+      { kind: 'importance' },
+      { kind: 'parallel' },
+      { kind: 'text', text: '**Note**', tab: 'Losses' },
+      { kind: 'diff' },
+    ],
+  }),
+  'a metric twice': compare({
+    runs: A,
+    panels: [
+      { kind: 'lines', metrics: ['loss/value'] },
+      { kind: 'lines', metrics: ['loss/value'] },
+    ],
+  }),
   'no panel': compare({ runs: A, metrics: 'none', smooth: 0.5 }),
 };
 
@@ -84,10 +116,43 @@ describe('the document of a view', () => {
     expect(differs(runs({ selected: A }), toDocument(runs({})))).toBe(false);
   });
 
+  it('names metrics where that is all, and opens the tab of none', () => {
+    const panels = [{ kind: 'lines', metrics: ['loss/value'], log: true, columns: 6, height_px: 400 }];
+    const plainly = compare({ runs: A, metrics: 'loss/value', log: 'loss/value', sizes: 'loss/value:6x400' });
+    expect(plain(toState(toDocument(compare({ runs: A, panels, tab: 'Losses' }))))).toEqual(plain(plainly));
+  });
+
+  it('leaves out what is no panel', () => {
+    const panels = [
+      'text',
+      { kind: 'text', text: 'kept', sparkles: true, columns: 99, metrics: 'a' },
+      { kind: 7 },
+      null,
+    ];
+    expect(compareSearch({ panels }).panels).toEqual([{ kind: 'text', text: 'kept' }]);
+  });
+
   it('is too long for an address from some 70 runs on; selected rows do not count', () => {
     expect(isTooLong(compare({ runs: ids(60).join(',') }))).toBe(false);
     expect(isTooLong(compare({ runs: ids(80).join(',') }))).toBe(true);
     expect(isTooLong(runs({ selected: ids(100).join(',') }))).toBe(false);
+  });
+});
+
+describe('what a page shows', () => {
+  const groups = [
+    { key: 'g1', runs: [A, B] },
+    { key: 'a,b', runs: [C] },
+    { key: '', runs: [] },
+  ].map((group) => group as unknown as RunGroup);
+
+  it.each([
+    [{ selected: `${A},${B}` }, [A, B]],
+    [{ selected: `*,${A}` }, []],
+    [{ group: 'seed', selected: 'g1,a%2Cb' }, [A, B, C]],
+    [{ group: 'seed' }, []],
+  ] as const)('is the runs of the rows selected by %o', (search, expected) => {
+    expect(shownDocument(runs(search), groups).runs).toEqual(expected);
   });
 });
 

@@ -1,5 +1,6 @@
 /** The state of a page as the document of a view, and back: what stands in an address can be saved. */
-import { DEFAULT_SPREAD, EPISODE_RETURN, type XAxis } from '@/api/series';
+import { type RunGroup, selectionId } from '@/api/comparisons';
+import { DEFAULT_SPREAD, type XAxis } from '@/api/series';
 import type { ViewDocument, ViewSummary } from '@/api/views';
 import { formatZoom, parseZoom } from '@/components/chart/curveView';
 import {
@@ -8,7 +9,7 @@ import {
   formatRunStyles,
   parseGroupStyles,
 } from '@/components/chart/seriesStyles';
-import { parseSizes } from '@/components/chart/panelSize';
+import { type Panel, panelOf, panelsOf, searchOfPanels } from '@/components/run/panels';
 import { joinNames, splitNames } from '@/lib/names';
 import {
   type compareSearch,
@@ -64,12 +65,20 @@ const ids = (text: string | undefined): string[] => text?.split(',').filter(Bool
 export const toDocument = ({ page, search }: PageState): ViewDocument =>
   page === 'runs' ? ofRuns(search) : ofCompare(search);
 
-/** The document of what a page shows: of its selected rows alone, if there are any. */
-export function shownDocument(state: PageState): ViewDocument {
+/**
+ * The document of what a page shows: of its selected rows alone, if there are any.
+ *
+ * @param groups the groups that the page lists, if its rows are groups.
+ */
+export function shownDocument(state: PageState, groups: readonly RunGroup[] = []): ViewDocument {
   const document = toDocument(state);
-  if (state.page !== 'runs' || state.search.group !== undefined) return document;
-  const selected = ids(state.search.selected).filter((id) => id !== '*');
-  return { ...document, runs: state.search.selected?.includes('*') ? [] : selected };
+  if (state.page !== 'runs' || state.search.selected?.includes('*')) return document;
+  const selected = ids(state.search.selected);
+  const runs =
+    state.search.group === undefined
+      ? selected
+      : groups.filter((group) => selected.includes(selectionId(group))).flatMap((group) => group.runs);
+  return { ...document, runs };
 }
 
 function ofRuns({ q, state, archived, group, sort, columns }: RunsSearch): ViewDocument {
@@ -96,20 +105,6 @@ function ofCompare(search: CompareSearch): ViewDocument {
   const ofRuns = runs.flatMap((id, at) =>
     styles[at] === undefined ? [] : [[id, Number(styles[at])] as const],
   );
-  const sizes = parseSizes(search.sizes);
-  const log = splitNames(search.log ?? '');
-  const lines = splitNames(search.metrics ?? EPISODE_RETURN)
-    .filter((metric) => metric !== 'none')
-    .map((metric) => {
-      const size = sizes.get(metric);
-      return {
-        kind: 'lines' as const,
-        metrics: [metric],
-        log: log.includes(metric),
-        columns: size?.columns ?? null,
-        height_px: size?.height ?? null,
-      };
-    });
   const scatter =
     search.setting !== undefined || search.drawn !== undefined
       ? [
@@ -132,7 +127,7 @@ function ofCompare(search: CompareSearch): ViewDocument {
     pins: ids(search.pins),
     baseline: search.baseline ?? null,
     colours: Object.fromEntries([...ofRuns, ...parseGroupStyles(search.group_styles)]),
-    panels: [...lines, ...scatter],
+    panels: [...panelsOf(search), ...scatter] as ViewDocument['panels'],
     curves: {
       x: search.x ?? EMPTY.curves.x,
       smoothing: search.smoothing ?? (search.smooth === undefined ? 'window' : 'points'),
@@ -175,19 +170,19 @@ function toRuns({ filter, state, archived, sort, grouping, columns }: ViewDocume
   });
 }
 
+/** The scatter plot below the other panels, which has no place among them, and these. */
+function split(panels: readonly Panel[]): [Panel | undefined, readonly Panel[]] {
+  const below = panels.find(
+    ({ kind, columns, tab }) => kind === 'scatter' && columns === undefined && tab === undefined,
+  );
+  return [below, panels.filter((panel) => panel !== below)];
+}
+
 function toCompare(document: ViewDocument): CompareSearch {
   const { filter, runs, hidden, grouping, baseline, colours, panels, curves, verdict } = document;
-  const lines = panels.flatMap((panel) =>
-    panel.kind === 'lines' ? panel.metrics.map((metric) => ({ ...panel, metric })) : [],
-  );
-  const scatter = panels.find((panel) => panel.kind === 'scatter');
-  const metrics = joinNames(lines.map(({ metric }) => metric));
+  const [below, placed] = split(panels.flatMap((panel) => panelOf(panel) ?? []));
   const styles = new Map(Object.entries(colours));
   const ofRuns = runs.some((id) => styles.has(id)) ? formatRunStyles(distinctStyles(runs, styles)) : '';
-  const sizes = lines.flatMap(({ metric, columns, height_px }) =>
-    columns == null || height_px == null ? [] : [`${metric}:${columns}x${height_px}`],
-  );
-  const log = lines.filter((panel) => panel.log).map(({ metric }) => metric);
   const { x, smoothing, weight, scale, zoom, centre, interval, seeds } = curves;
   return defined({
     runs: runs.join(',') || undefined,
@@ -203,15 +198,13 @@ function toCompare(document: ViewDocument): CompareSearch {
     smoothing: smoothing === 'ema' ? smoothing : undefined,
     scale: scale ?? undefined,
     zoom: zoom ? formatZoom([zoom.start, zoom.end]) : undefined,
-    log: joinNames(log) || undefined,
-    metrics: metrics === EPISODE_RETURN ? undefined : metrics || 'none',
-    sizes: joinNames(sizes) || undefined,
+    ...searchOfPanels(placed),
     group: grouping === 'seed' ? grouping : undefined,
     centre: unless(EMPTY.curves.centre, centre),
     interval: unless(EMPTY.curves.interval, interval),
     seeds: seeds || undefined,
-    setting: scatter?.setting ?? undefined,
-    drawn: scatter?.score === 'best_return' ? scatter.score : undefined,
+    setting: below?.setting,
+    drawn: below?.score,
     score: verdict.score === 'evaluation' ? verdict.score : undefined,
     at: verdict.at === 'end' ? verdict.at : undefined,
     baseline: baseline ?? undefined,
@@ -231,8 +224,9 @@ const MAX_ADDRESS = 2000;
 /** Whether the state of a page is too long for an address. */
 export function isTooLong({ search }: PageState): boolean {
   const parameters = Object.entries(defined(search)).filter(([name]) => name !== 'selected');
+  const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
   return (
-    new URLSearchParams(parameters.map(([name, value]) => [name, String(value)])).toString().length >
+    new URLSearchParams(parameters.map(([name, value]) => [name, asText(value)])).toString().length >
     MAX_ADDRESS
   );
 }

@@ -5,6 +5,7 @@ import { isGone } from '@/api/problem';
 import { sweepQuery, type SweepDetail } from '@/api/sweeps';
 import { useSettingTitles } from '@/components/config/settingTitles';
 import { ButtonLink } from '@/components/controls';
+import { CopyCode } from '@/components/CopyCode';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { Terms } from '@/components/Term';
 import { Markdown } from '@/components/Markdown';
@@ -15,6 +16,7 @@ import { SettingScatter } from '@/features/sweeps/SettingScatter';
 import { SweepHeader } from '@/features/sweeps/SweepHeader';
 import { SweepSummary } from '@/features/sweeps/SweepSummary';
 import classes from '@/features/sweeps/sweeps.module.css';
+import { runsOfSweep, workspaceOf } from '@/features/sweeps/workspace';
 import { plural } from '@/lib/format';
 import { checked, defined, nameOf, type Unchecked, text } from '@/lib/search';
 
@@ -33,9 +35,6 @@ const validateSearch = (search: Unchecked) =>
 export const Route = createFileRoute('/_shell/sweeps/$sweepId')({ validateSearch, component: SweepPage });
 
 type Search = ReturnType<typeof validateSearch>;
-
-/** The address of the list selects up to this many runs by their ids. */
-const MAX_IDS = 100;
 
 function SweepPage() {
   const { sweepId } = Route.useParams();
@@ -65,6 +64,16 @@ function Content({ sweep }: { sweep: SweepDetail }) {
     <>
       <SweepHeader sweep={sweep} onDeleted={() => void navigate({ to: '/sweeps' })} />
       {sweep.notes && <Markdown text={sweep.notes} />}
+      {sweep.spec.run.origin === 'external' && sweep.state === 'running' && (
+        <section className={classes.section} aria-label="Terminal">
+          <h2 className="section-title">Start its runs in a terminal</h2>
+          <CopyCode code={`callboard experiments run ${sweep.id} -- python train.py`} label="Command" />
+          <p className="muted" style={{ margin: 0 }}>
+            Your script gets the settings of each run as --name=value, until no configuration is left. Several
+            terminals and machines share them.
+          </p>
+        </section>
+      )}
       <SweepSummary sweep={sweep} titles={titles} />
       <section className={classes.section} aria-label="Configurations">
         <header className="row wrap">
@@ -78,6 +87,16 @@ function Content({ sweep }: { sweep: SweepDetail }) {
               title={`Curves and statistics of the best ${plural(best.length, 'configuration')}`}
             >
               Compare the best
+            </ButtonLink>
+          )}
+          {compared.length > 0 && (
+            <ButtonLink
+              variant="default"
+              to="/"
+              search={workspaceOf(sweep)}
+              title="Which settings matter, scores and curves of its runs, as panels that can be changed"
+            >
+              Workspace
             </ButtonLink>
           )}
           <ButtonLink variant="default" to="/" search={runsSearchOf(sweep)}>
@@ -105,10 +124,8 @@ function Content({ sweep }: { sweep: SweepDetail }) {
   );
 }
 
-/** The list of a sweep's runs: by their group, or without one that a query can contain, by their ids. */
-function runsSearchOf({ spec, configurations }: SweepDetail) {
-  const { group } = spec.run;
-  if (typeof group === 'string' && !/["\\]/.test(group)) return { q: `group="${group}"` };
-  const ids = configurations.flatMap(({ runs }) => runs.flatMap(({ run }) => run ?? []));
-  return { selected: ids.slice(0, MAX_IDS).join(',') };
+/** The list of a sweep's runs. */
+function runsSearchOf(sweep: SweepDetail) {
+  const runs = runsOfSweep(sweep);
+  return 'q' in runs ? runs : { selected: runs.runs };
 }

@@ -65,17 +65,17 @@ function Saved({ view }: { view: View }) {
   useDocumentTitle(`${view.name ?? 'View'} · Callboard`);
   const project = view.project ?? undefined;
   const saved = useMemo(() => toState(view.document), [view.document]);
-  const { changed, selected } = address;
+  const { changed, selected, tab } = address;
   const state = useMemo(
-    () => (changed ? stateOf(address) : withSelection(saved, selected)),
-    [changed, selected, saved, address],
+    () => (changed ? stateOf(address) : withSelection(saved, selected, tab)),
+    [changed, selected, tab, saved, address],
   );
   useShortAddress(changed && isTooLong(state) ? state : undefined, project, view.id);
   const place = { project: address.project, by: address.by };
   const show = (next: PageState, replace: boolean): void => {
     const search = differs(next, view.document)
       ? { ...next.search, ...place, changed: true as const }
-      : { ...place, selected: selectionOf(next) };
+      : { ...place, ...selectionOf(next) };
     void navigate({ search: defined(search), replace, resetScroll: false });
   };
   const head = (
@@ -217,8 +217,14 @@ function Body({ state, project, head, onState }: BodyProps) {
   );
 }
 
-const selectionOf = (state: PageState): string | undefined =>
-  state.page === 'runs' ? state.search.selected : undefined;
+/** What is chosen on a page, but not saved with it. */
+const selectionOf = ({
+  page,
+  search,
+}: PageState): { selected?: string | undefined; tab?: string | undefined } =>
+  page === 'runs' ? { selected: search.selected } : { tab: search.tab };
 
-const withSelection = (state: PageState, selected: string | undefined): PageState =>
-  state.page === 'runs' ? { page: 'runs', search: defined({ ...state.search, selected }) } : state;
+const withSelection = (state: PageState, selected: string | undefined, tab: string | undefined): PageState =>
+  state.page === 'runs'
+    ? { page: 'runs', search: defined({ ...state.search, selected }) }
+    : { page: 'compare', search: defined({ ...state.search, tab }) };

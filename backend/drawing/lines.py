@@ -38,7 +38,7 @@ DASHES = (
     "14px,3px,6px,3px",
 )
 """Of the metrics and formulas of a chart, by Plotly's names, in their order."""
-_MAX_AXIS_CHARACTERS = 60
+_MAX_AXIS_CHARACTERS = 30
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ def lines_figure(
             has_points=len(lines) == 1 and bool(sheet.smooth) and not exact and sheet.x_metric is None,
             theme=sheet.theme,
         )
-    if has_ranges:
-        name_band(figure, lines, around, sheet.theme, has_ranges=True)
+    if around != "none":
+        name_band(figure, lines, around, sheet.theme, has_ranges=has_ranges)
     return figure
 
 
@@ -160,7 +160,7 @@ def _empty_figure(sheet: Sheet, subtitle: str, *, n_lines: int) -> Figure:
 
 
 def _axes(sheet: Sheet) -> dict[str, Any]:
-    axes = list(dict.fromkeys(entry.axis for entry in sheet.drawn))
+    axes = list(dict.fromkeys(entry.axis for entry in sheet.drawn if entry.text not in sheet.empty))
     y = ", ".join(axes)
     if len(y) > _MAX_AXIS_CHARACTERS:
         y = axes[0][: _MAX_AXIS_CHARACTERS - 1] + "…" if len(axes) == 1 else ""
@@ -195,3 +195,6 @@ def _say_empty(figure: Figure, sheet: Sheet, *, is_alone: bool) -> None:
         bgcolor=faint(ground(sheet.theme), 0.8),
         borderpad=1,
     )
+    if is_alone:
+        for axis in ("xaxis", "yaxis"):
+            figure.layout[axis]["visible"] = False

@@ -62,9 +62,9 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
     """
     if first == second:
         raise Invalid.field("run", "both runs are the same: choose two")
-    found = list(metrics.find_runs(session, [first, second]).values())
-    origins = [_origin(session, run) for run in found]
-    specs = [_settings(run) for run in found]
+    pair = list(metrics.find_runs(session, [first, second]).values())
+    origins = [_origin(session, run) for run in pair]
+    specs = [_settings(run) for run in pair]
     paths = list(dict.fromkeys([*specs[0], *specs[1]]))
     differing = [path for path in paths if not _equal(*(spec.get(path, _MISSING) for spec in specs))]
     config = [
@@ -95,12 +95,12 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
                 environment=run.environment,
                 seed=run.seed,
             )
-            for run, name in zip(found, names_of_runs(found).names, strict=True)
+            for run, name in zip(pair, names_of_runs(pair).names, strict=True)
         ],
         summary="",
         config=config,
         n_equal_settings=len(paths) - len(differing),
-        live_changes=[change for run in found for change in _live_changes(session, run)],
+        live_changes=[change for run in pair for change in _live_changes(session, run)],
         code=_facts(a.code, b.code),
         patch=[
             _file_difference(file, a.patch.get(file), b.patch.get(file)) for file in changed_files[:MAX_FILES]
@@ -112,7 +112,7 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
         command=_facts(a.command, b.command),
         unknown=[
             f"{run.name}: {what}"
-            for run, origin in zip(found, origins, strict=True)
+            for run, origin in zip(pair, origins, strict=True)
             for what in origin.unknown
         ],
     )

@@ -23,7 +23,8 @@ from backend.statistics.columns import Array, Columns, bucket_rows
 from backend.statistics.grouping import Spread
 
 FINE_BUCKETS = 2**15
-"""Up to this many points of a series enter a formula one by one."""
+"""Up to this many points of a series enter a formula one by one. Of a series of sixteen times as many and
+more, only stored roll-ups are read."""
 
 _X = "agent_steps"
 
@@ -91,6 +92,8 @@ def reduce(rows: RunValues, axes: Axes) -> tuple[Columns, int]:
     across = None if rows.across is None else rows.across[:end]
     if across is not None:
         columns["x"] = _bucketed(x[start:], across[start:], size)["mean"]
+        # Charts merge buckets of one x that have no numbers; here each is another time of the training.
+        columns["bucket"] = np.arange(len(columns["x"]))
     if not axes.smooths:
         return columns, end - start
     columns |= _smooth(y, x, axes, rows.run, start, size)

@@ -80,7 +80,8 @@ const show = (initial: readonly Panel[], added?: string) =>
 
 const titles = () => screen.getAllByRole('heading', { level: 2 }).map(({ textContent }) => textContent);
 const choose = async (panel: string, item: string): Promise<void> => {
-  fireEvent.click(await screen.findByRole('button', { name: `Options for ${panel}` }));
+  const [options] = await screen.findAllByRole('button', { name: `Options for ${panel}` });
+  if (options) fireEvent.click(options);
   fireEvent.click(await screen.findByRole('menuitem', { name: item }));
 };
 const name = async (text: string): Promise<void> => {
@@ -97,13 +98,13 @@ it('a panel is duplicated, and moved to a new tab, which opens; the tab is renam
   await choose('a', 'Remove');
   await choose('a', 'Move to a new tab…');
   await name('Notes');
-  expect(shown).toEqual([note('a', 'Notes')]);
+  await vi.waitFor(() => expect(shown).toEqual([note('a', 'Notes')]));
   expect((await screen.findByRole('tab', { name: 'Notes' })).getAttribute('aria-selected')).toBe('true');
 
   fireEvent.click(screen.getByRole('button', { name: 'Options for the tab Notes' }));
   fireEvent.click(await screen.findByRole('menuitem', { name: 'Rename…' }));
   await name('Texts');
-  expect(shown).toEqual([note('a', 'Texts')]);
+  await vi.waitFor(() => expect(shown).toEqual([note('a', 'Texts')]));
   fireEvent.click(await screen.findByRole('button', { name: 'Options for the tab Texts' }));
   fireEvent.click(await screen.findByRole('menuitem', { name: /^Remove/ }));
   expect(shown).toEqual([note('a')]);

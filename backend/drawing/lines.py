@@ -38,11 +38,11 @@ DASHES = (
     "14px,3px,6px,3px",
 )
 """Of the metrics and formulas of a chart, by Plotly's names, in their order."""
-_MAX_AXIS_CHARACTERS = 60
+_MAX_AXIS_CHARACTERS = 30
 
 
 @dataclass(frozen=True)
-class Drawn:
+class LineText:
     """A metric or formula of a chart."""
 
     text: str
@@ -59,7 +59,7 @@ class Drawn:
 class Sheet:
     """What a chart of several metrics has apart from its lines."""
 
-    drawn: Sequence[Drawn]
+    drawn: Sequence[LineText]
     """Every metric and formula, with dashes in this order."""
     x: str
     """One of `catalogue.X_AXES`."""
@@ -74,7 +74,7 @@ class Sheet:
     width_px: int | None = None
 
 
-def titles_of(drawn: Sequence[Drawn]) -> list[str]:
+def titles_of(drawn: Sequence[LineText]) -> list[str]:
     """What each is called in legends: no two alike."""
     titles = [entry.text if entry.is_formula else describe(entry.text).title for entry in drawn]
     return [
@@ -88,7 +88,7 @@ def lines_figure(
     """Each metric of each run as a line.
 
     Args:
-        lines: of each run, its metrics and formulas; `metric` is the text of a `Drawn`.
+        lines: of each run, its metrics and formulas; `metric` is the text of a `LineText`.
         sheet: the rest.
         styles: by run.
         band: what is drawn around up to `curve.MANY` lines.
@@ -123,7 +123,7 @@ def group_lines_figure(
     """Each metric of each group of seeds as a line with a band, as `seed_curve_figure` draws one metric.
 
     Args:
-        groups: of each group of runs, its metrics and formulas; `metric` is the text of a `Drawn`.
+        groups: of each group of runs, its metrics and formulas; `metric` is the text of a `LineText`.
         sheet: the rest.
         spread: the lines and the bands.
         styles: by the id of a group.
@@ -160,7 +160,7 @@ def _empty_figure(sheet: Sheet, subtitle: str, *, n_lines: int) -> Figure:
 
 
 def _axes(sheet: Sheet) -> dict[str, Any]:
-    axes = list(dict.fromkeys(entry.axis for entry in sheet.drawn))
+    axes = list(dict.fromkeys(entry.axis for entry in sheet.drawn if entry.text not in sheet.empty))
     y = ", ".join(axes)
     if len(y) > _MAX_AXIS_CHARACTERS:
         y = axes[0][: _MAX_AXIS_CHARACTERS - 1] + "…" if len(axes) == 1 else ""
@@ -195,3 +195,6 @@ def _say_empty(figure: Figure, sheet: Sheet, *, is_alone: bool) -> None:
         bgcolor=faint(ground(sheet.theme), 0.8),
         borderpad=1,
     )
+    if is_alone:
+        for axis in ("xaxis", "yaxis"):
+            figure.layout[axis]["visible"] = False

@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 from backend.drawing.figure import Figure
 from backend.drawing.palette import Theme, colours, look
-from backend.drawing.panels import FRAME_PX
 from backend.drawing.scatter import dash, setting_axes
-from backend.drawing.theme import faint, ground, layout, muted, plain_text
+from backend.drawing.theme import blended, faint, ground, layout, muted, plain_text, text_colour
 
 _ROW_PX = 26
+_BELOW_PX = 100
+"""Height of the lower axis and the legend."""
 _LEAST_PX = 220
+_MAX_NAMED = 30
+"""Rows up to which each has its name; of more, as many as there is room for."""
 _UNFINISHED = {"shape": "/", "size": 6, "solidity": 0.3, "fillmode": "overlay"}
 """Of the bars of configs with runs that have not finished."""
 
@@ -21,7 +24,7 @@ ShareKind = Literal["setting", "combinations", "seed"]
 
 
 @dataclass(frozen=True)
-class SeedScore:
+class SeedDot:
     """The score of one run."""
 
     run: str
@@ -41,7 +44,7 @@ class ConfigScores:
     name: str
     """What it is called, with what must be known of its runs; unlike any other."""
     style: int
-    seeds: Sequence[SeedScore]
+    seeds: Sequence[SeedDot]
     n: int
     """Number of the scores that count."""
     median: float | None
@@ -64,7 +67,7 @@ class HeatCell:
 
 
 @dataclass(frozen=True)
-class Share:
+class ShareBar:
     """The share of the variance of scores that something explains."""
 
     title: str
@@ -89,12 +92,13 @@ class Plate:
         """An empty figure, with a row for each of `n_rows` bars or strips."""
         drawn = layout(self.title, self.theme, self.width_px, self.subtitle)
         drawn |= {"hovermode": "closest", "showlegend": False}
+        drawn["legend"]["itemsizing"] = "constant"
         drawn.pop("hoversubplots", None)
         if self.in_panel:
             drawn.pop("title")
             drawn["margin"] = drawn["margin"] | {"t": 8}
         elif n_rows is not None:
-            drawn["height"] = max(_LEAST_PX, FRAME_PX + n_rows * _ROW_PX)
+            drawn["height"] = max(_LEAST_PX, drawn["margin"]["t"] + n_rows * _ROW_PX + _BELOW_PX)
         return Figure(drawn)
 
 
@@ -102,7 +106,7 @@ def bars_of_configs(configs: Sequence[ConfigScores], plate: Plate) -> Figure:
     """The median score of each config as a bar with its interval, in this order from the top."""
     known = [config for config in configs if config.median is not None]
     figure = plate.figure(len(known))
-    figure.layout |= _rows_layout([config.name for config in known], plate.score)
+    figure.layout |= _rows_layout([config.name for config in known], "Score")
     figure.n_total = figure.n_shown = sum(config.n for config in known)
     if not known:
         return _say(figure, "No config has a score", plate)
@@ -154,11 +158,12 @@ def strips_of_configs(configs: Sequence[ConfigScores], plate: Plate) -> Figure:
     interquartile mean of those that do as a dash; in this order from the top."""
     shown = [config for config in configs if config.seeds]
     figure = plate.figure(len(shown))
-    figure.layout |= _rows_layout([config.name for config in shown], plate.score)
+    figure.layout |= _rows_layout([config.name for config in shown], "Score")
     figure.n_total = figure.n_shown = sum(len(config.seeds) for config in shown)
     if not shown:
         return _say(figure, "No run has a score", plate)
-    dots = [(config, seed) for config in shown for seed in config.seeds]
+    # From the bottom, as matplotlib orders categories by their first occurrence.
+    dots = [(config, seed) for config in reversed(shown) for seed in config.seeds]
     rows = [plain_text(config.name) for config, _ in dots]
     _add_seeds(figure, dots, [seed.score for _, seed in dots], rows, "%{x:.5~g}", plate)
     centres = [config for config in shown if config.iqm is not None]
@@ -256,8 +261,12 @@ def heat_map(
             ],
             "texttemplate": "%{text}",
             "hovertemplate": f"{plain_text(x)} %{{x}}<br>{plain_text(y)} %{{y}}<br>%{{text}}<extra></extra>",
-            "colorscale": [[0, faint(accent, 0.08)], [1, accent]],
-            "colorbar": {"title": {"text": plain_text(plate.score), "side": "right"}, "thickness": 12},
+            "textfont": {"color": text_colour(plate.theme)},
+            # Never so strong that the text has too little contrast.
+            "colorscale": [
+                [at, blended(accent, ground(plate.theme), strength)] for at, strength in ((0, 0.06), (1, 0.5))
+            ],
+            "showscale": False,
             "xgap": 2,
             "ygap": 2,
             "hoverongaps": False,
@@ -267,7 +276,7 @@ def heat_map(
     return figure
 
 
-def importance_figure(shares: Sequence[Share], missing: str, plate: Plate) -> Figure:
+def importance_figure(shares: Sequence[ShareBar], missing: str, plate: Plate) -> Figure:
     """How much of the variance of scores each setting explains, and the seed, as bars from the top.
 
     Args:
@@ -277,7 +286,7 @@ def importance_figure(shares: Sequence[Share], missing: str, plate: Plate) -> Fi
     """
     figure = plate.figure(len(shares))
     figure.layout |= _rows_layout([share.title for share in shares], "Share of the variance of scores")
-    figure.layout["xaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
+    figure.layout["xaxis"] |= {"range": [0, 1.12], "dtick": 0.25, "tickformat": ".0%"}
     figure.n_total = figure.n_shown = len(shares)
     if not shares:
         return _say(figure, missing, plate)
@@ -295,7 +304,7 @@ def importance_figure(shares: Sequence[Share], missing: str, plate: Plate) -> Fi
             "y": [plain_text(share.title) for share in shares],
             "marker": {"color": [colour[share.kind] for share in shares]},
             "text": [f"{share.share:.0%}" for share in shares],
-            "textposition": "auto",
+            "textposition": "outside",
             "cliponaxis": False,
             "name": "share of the variance",
             "hovertemplate": "%{y}: %{x:.1%}<extra></extra>",
@@ -308,16 +317,17 @@ def importance_figure(shares: Sequence[Share], missing: str, plate: Plate) -> Fi
 def _rows_layout(names: Sequence[str], score: str) -> dict[str, Any]:
     # Plotly draws the first at the bottom.
     order = [plain_text(name) for name in reversed(names)]
+    every = {"dtick": 1} if len(order) <= _MAX_NAMED else {}
     return {
         "bargap": 0.3,
         "xaxis": {"title": {"text": plain_text(score)}, "exponentformat": "SI"},
-        "yaxis": {"type": "category", "categoryorder": "array", "categoryarray": order},
+        "yaxis": {"type": "category", "categoryorder": "array", "categoryarray": order} | every,
     }
 
 
 def _add_seeds(
     figure: Figure,
-    dots: Sequence[tuple[ConfigScores, SeedScore]],
+    dots: Sequence[tuple[ConfigScores, SeedDot]],
     x: Sequence[Any],
     y: Sequence[Any],
     score: str,

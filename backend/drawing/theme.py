@@ -30,6 +30,13 @@ def faint(colour: str, opacity: float) -> str:
     return f"rgba({red},{green},{blue},{opacity})"
 
 
+@cache
+def blended(colour: str, below: str, opacity: float) -> str:
+    """`#rrggbb` at an opacity over another, as an opaque colour."""
+    parts = [(int(colour[at : at + 2], 16), int(below[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(opacity * over + (1 - opacity) * under):02x}" for over, under in parts)
+
+
 def plain_text(text: str) -> str:
     """User input escaped for Plotly, which renders text as HTML and replaces `%{…}` in it."""
     return html.escape(text, quote=False).replace("%{", "%&#123;")
@@ -59,6 +66,11 @@ def tick_text(value: float, _: object = None) -> str:
 def muted(theme: Theme) -> str:
     """The colour of secondary text and lines."""
     return _MUTED[theme]
+
+
+def text_colour(theme: Theme) -> str:
+    """The colour of text."""
+    return _TEXT[theme]
 
 
 def error(theme: Theme) -> str:

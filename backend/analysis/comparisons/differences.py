@@ -22,7 +22,7 @@ from backend.db import Run
 from backend.platform.errors import Invalid
 from backend.runs.live_settings import repository as live_settings
 from backend.runs.runs import repository
-from backend.runs.runs.fields import setting_title
+from backend.runs.runs.fields import config_fields
 from backend.runs.runs.groups import configs_of
 from backend.runs.runs.names import are_equal, names_of_runs
 from backend.specs.run_fields import EXTERNAL
@@ -62,15 +62,15 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
     """
     if first == second:
         raise Invalid.field("run", "both runs are the same: choose two")
-    found = list(metrics.find_runs(session, [first, second]).values())
-    origins = [_origin(session, run) for run in found]
-    specs = [_settings(run) for run in found]
+    pair = list(metrics.find_runs(session, [first, second]).values())
+    origins = [_origin(session, run) for run in pair]
+    specs = [_settings(run) for run in pair]
     paths = list(dict.fromkeys([*specs[0], *specs[1]]))
     differing = [path for path in paths if not _equal(*(spec.get(path, _MISSING) for spec in specs))]
     config = [
         SettingDifference(
             path=path,
-            title=path.replace("_", " ").capitalize() if path in _TOP else setting_title(path),
+            title=_title(path),
             a=specs[0].get(path),
             b=specs[1].get(path),
             has_a=path in specs[0],
@@ -95,12 +95,12 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
                 environment=run.environment,
                 seed=run.seed,
             )
-            for run, name in zip(found, names_of_runs(found).names, strict=True)
+            for run, name in zip(pair, names_of_runs(pair).names, strict=True)
         ],
         summary="",
         config=config,
         n_equal_settings=len(paths) - len(differing),
-        live_changes=[change for run in found for change in _live_changes(session, run)],
+        live_changes=[change for run in pair for change in _live_changes(session, run)],
         code=_facts(a.code, b.code),
         patch=[
             _file_difference(file, a.patch.get(file), b.patch.get(file)) for file in changed_files[:MAX_FILES]
@@ -112,7 +112,7 @@ def compare_two(session: Session, first: str, second: str) -> RunDifferences:
         command=_facts(a.command, b.command),
         unknown=[
             f"{run.name}: {what}"
-            for run, origin in zip(found, origins, strict=True)
+            for run, origin in zip(pair, origins, strict=True)
             for what in origin.unknown
         ],
     )
@@ -153,6 +153,14 @@ def _settings(run: Run) -> dict[str, Any]:
     return settings
 
 
+def _title(path: str) -> str:
+    """What a setting is called; of an external run, its own name."""
+    if path in _TOP:
+        return path.replace("_", " ").capitalize()
+    known = config_fields().get(path)
+    return known.title if known else path.removeprefix("config.")
+
+
 def _equal(value: Any, other: Any) -> bool:
     if value is _MISSING or other is _MISSING:
         return False
@@ -169,7 +177,7 @@ def _live_changes(session: Session, run: Run) -> list[LiveChange]:
             run=run.id,
             agent_steps=row.agent_steps,
             path=f"config.{name}",
-            title=setting_title(f"config.{name}"),
+            title=_title(f"config.{name}"),
             value=value,
         )
         for row in reversed(changes)

@@ -36,8 +36,8 @@ from backend.statistics.grouping import Spread
 router = ResourceRouter(prefix="/figures", tags=["figures"])
 
 
-SCORES = {200: FORMATS[200] | {"model": ScoresOut}}
-LINES = {200: FORMATS[200] | {"model": LinesOut}}
+SCORES: dict[int | str, dict[str, Any]] = {200: FORMATS[200] | {"model": ScoresOut}}
+LINES: dict[int | str, dict[str, Any]] = {200: FORMATS[200] | {"model": LinesOut}}
 DEFAULT_SPREAD = Spread.chosen(None, "se")
 Runs = Annotated[list[Ulid], Query(min_length=1, max_length=100, description="Run ids.")]
 Metric = Annotated[Text, Query(description="Name of the metric, such as `rollout/episode_return`.")]

@@ -17,7 +17,7 @@ from backend.db import Run, Series
 from backend.drawing.catalogue import describe
 from backend.drawing.curve import MANY, Band, CurveLine
 from backend.drawing.figure import Figure, FigureOptions, Label
-from backend.drawing.lines import Drawn, Sheet, group_lines_figure, lines_figure, titles_of
+from backend.drawing.lines import LineText, Sheet, group_lines_figure, lines_figure, titles_of
 from backend.drawing.palette import IN_ORDER, WantedStyles, distinct_styles
 from backend.drawing.seed_curve import SeedGroup
 from backend.drawing.theme import in_panel
@@ -87,13 +87,13 @@ def draw_lines(session: Session, request: LinesRequest) -> DrawnLines:
         Invalid: a formula is none, or the chart would be too large.
     """
     formulas = _read_formulas(request)
-    found = metrics.find_runs(session, request.runs)
-    axes = with_scales(session, request.axes, found.values())
-    since = metrics.revisions_had(request.since, request.runs, found, request.axes, axes)
-    revisions = [found[run_id].revision for run_id in request.runs]
+    runs_by_id = metrics.find_runs(session, request.runs)
+    axes = with_scales(session, request.axes, runs_by_id.values())
+    since = metrics.revisions_had(request.since, request.runs, runs_by_id, request.axes, axes)
+    revisions = [runs_by_id[run_id].revision for run_id in request.runs]
     if since is not None and not request.with_layout and [since[run] for run in request.runs] == revisions:
         return DrawnLines(Figure(), revisions, [], is_update=True)
-    chart = _Chart(session, replace(request, axes=axes), formulas, found)
+    chart = _Chart(session, replace(request, axes=axes), formulas, runs_by_id)
     with metrics.bounded(chart.n_lines, axes):
         figure = chart.draw()
     figure.scales = axes.scales
@@ -131,17 +131,19 @@ class _Chart:
         session: Session,
         request: LinesRequest,
         formulas: Sequence[Formula],
-        found: Mapping[str, Run],
+        runs_by_id: Mapping[str, Run],
     ) -> None:
-        self._session, self._request, self._formulas, self._found = session, request, formulas, found
+        self._session, self._request, self._formulas, self._found = session, request, formulas, runs_by_id
         self._runs = {
-            id_: run for id_, run in found.items() if request.environment in (None, run.environment)
+            id_: run for id_, run in runs_by_id.items() if request.environment in (None, run.environment)
         }
-        self._drawn = [Drawn(formula.text, formula.only_metric is None) for formula in formulas]
+        self._drawn = [LineText(formula.text, formula.only_metric is None) for formula in formulas]
         self._titles = dict(zip([formula.text for formula in formulas], titles_of(self._drawn), strict=True))
         across = [] if request.x_metric is None else [request.x_metric]
         names = list(dict.fromkeys([name for formula in formulas for name in formula.metrics] + across))
-        self._chosen = metrics.on_one_axis(metrics.choose(session, self._runs, names, []), request.axes.x)
+        self._chosen = metrics.on_one_axis(
+            metrics.choose(session, self._runs, names, [], scored=True), request.axes.x
+        )
         self._whole = {(row.run_id, row.metric): row for row in self._chosen if row.source == ""}
         if self.n_computed > MAX_SERIES:
             raise Invalid.field(
@@ -260,7 +262,7 @@ class _Chart:
 
     def _computed(
         self, run_ids: Iterable[str], wanted: Sequence[Formula]
-    ) -> list[tuple[computed.Rows, Formula]]:
+    ) -> list[tuple[computed.RunValues, Formula]]:
         """The values of those of the formulas that are computed, of the runs that have all their metrics."""
         computed_rows = []
         for run_id in run_ids:

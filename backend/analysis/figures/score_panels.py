@@ -25,8 +25,8 @@ from backend.drawing.score_panels import (
     ConfigScores,
     HeatCell,
     Plate,
-    SeedScore,
-    Share,
+    SeedDot,
+    ShareBar,
     bars_of_configs,
     heat_map,
     importance_figure,
@@ -114,8 +114,8 @@ def draw_scores(session: Session, request: ScoresRequest) -> DrawnScorePanel:
                 raise Invalid.field(name, "a heat map is over two settings: name it")
         if request.setting == request.other_setting:
             raise Invalid.field("other_setting", "a heat map is over two different settings")
-    found = metrics.find_runs(session, request.runs)
-    panel = _Panel(session, request, found)
+    runs_by_id = metrics.find_runs(session, request.runs)
+    panel = _Panel(session, request, runs_by_id)
     draw: dict[ScoreKind, Callable[[], Figure]] = {
         "bars": panel.bars,
         "strips": panel.strips,
@@ -129,11 +129,11 @@ def draw_scores(session: Session, request: ScoresRequest) -> DrawnScorePanel:
 class _Panel:
     """One request's figure."""
 
-    def __init__(self, session: Session, request: ScoresRequest, found: Mapping[str, Run]) -> None:
+    def __init__(self, session: Session, request: ScoresRequest, runs_by_id: Mapping[str, Run]) -> None:
         self._session, self._request = session, request
-        self._runs = self._of_environment(found)
+        self._runs = self._of_environment(runs_by_id)
         firsts: dict[str, Run] = {}
-        for run in found.values():
+        for run in runs_by_id.values():
             firsts.setdefault(group_key(run), run)
         self._styles = distinct_styles(firsts, request.styles.of_groups)
         self._names = dict(zip(firsts, names_of_groups(list(firsts.values())).names, strict=True))
@@ -148,18 +148,18 @@ class _Panel:
         self.shares: list[SettingShare] = []
         if n_broken := sum(group.n_broken_off > 0 for group in self._groups):
             self.notes.append(
-                f"{n_broken} of {len(self._groups)} configs have runs that did not finish, and stand below"
+                f"{n_broken} of {len(self._groups)} configs with runs that did not finish, placed last"
             )
         self._note_left_out(scores)
 
-    def _of_environment(self, found: Mapping[str, Run]) -> dict[str, Run]:
+    def _of_environment(self, runs_by_id: Mapping[str, Run]) -> dict[str, Run]:
         """The runs of the one environment.
 
         Raises:
             Invalid: there are several, and none is chosen.
         """
         chosen = self._request.environment
-        environments = list(dict.fromkeys(run.environment for run in found.values()))
+        environments = list(dict.fromkeys(run.environment for run in runs_by_id.values()))
         if chosen is None and len(environments) > 1:
             named = ", ".join(quoted(name) for name in environments[:5])
             raise Invalid.field(
@@ -169,7 +169,7 @@ class _Panel:
             )
         if chosen is not None and chosen not in environments:
             raise Invalid.field("environment", f"no run is of {quoted(chosen)}")
-        return {id_: run for id_, run in found.items() if chosen in (None, run.environment)}
+        return {id_: run for id_, run in runs_by_id.items() if chosen in (None, run.environment)}
 
     def _note_left_out(self, scores: Sequence[RunScore]) -> None:
         for reason, words in _LEFT_OUT.items():
@@ -186,7 +186,7 @@ class _Panel:
             "bars": ["median over seeds", "whiskers: 95 % interval, from 5 seeds on"],
             "importance": ["main effects, functional ANOVA"],
         }
-        parts = [*drawn.get(request.kind, []), *at, *self.notes]
+        parts = [_SCORES[request.score], *drawn.get(request.kind, []), *at, *self.notes]
         return Plate(
             title=f"{_TITLES[request.kind]}, {subject(self._runs.values())}",
             subtitle=" · ".join(parts),
@@ -259,12 +259,12 @@ class _Panel:
             for run in group.runs
             if run.counted and run.score is not None and not self._runs[run.run].departures
         ]
-        values: dict[str, list[str]] = {}
+        values: dict[str, list[Any]] = {}
         specs = [_settings(self._runs[run.run]) for _, run in counted]
         for name in dict.fromkeys(name for spec in specs for name in spec):
             values[name] = [spec.get(name) for spec in specs]
         missing = ""
-        shares: list[Share] = []
+        shares: list[ShareBar] = []
         try:
             result = importance(
                 np.array([run.score for _, run in counted], "f8"),
@@ -281,10 +281,10 @@ class _Panel:
             ]
             if len(result.settings) > 1 or result.combinations > 0.005:
                 self.shares.append(
-                    SettingShare([], "combinations of settings", result.combinations, "combinations")
+                    SettingShare([], "Combinations of settings", result.combinations, "combinations")
                 )
-            self.shares.append(SettingShare([], "seed", result.seed, "seed"))
-            shares = [Share(share.title, share.share, share.kind) for share in self.shares]
+            self.shares.append(SettingShare([], "Seed", result.seed, "seed"))
+            shares = [ShareBar(share.title, share.share, share.kind) for share in self.shares]
         return importance_figure(shares, missing, self._plate)
 
     def _field(self, parameter: Literal["setting", "other_setting"]) -> RunField | ConfigField:
@@ -303,7 +303,7 @@ class _Panel:
             name=name,
             style=self._styles[group.id],
             seeds=[
-                SeedScore(
+                SeedDot(
                     run.run,
                     f"seed {run.seed}" + (f", {_LEFT_OUT[run.left_out]}" if run.left_out else ""),
                     run.score,

@@ -16,20 +16,21 @@ from backend.analysis.metrics.charts import WINDOW, curves
 from backend.analysis.metrics.formulas import Formula, Values, aligned, by_step
 from backend.analysis.metrics.rollups import aggregate, not_finite
 from backend.analysis.metrics.run_axes import conversions, convert
-from backend.analysis.metrics.seed_groups import GroupGrid, Member, smoothed_rows, whole_group
+from backend.analysis.metrics.seed_groups import GroupGrid, GroupMember, smoothed_rows, whole_group
 from backend.analysis.metrics.smoothing import average_over_x, average_windows, smooth_bucket_ends
 from backend.db import Series
 from backend.statistics.columns import Array, Columns, bucket_rows
 from backend.statistics.grouping import Spread
 
 FINE_BUCKETS = 2**15
-"""Up to this many points of a series enter a formula one by one."""
+"""Up to this many points of a series enter a formula one by one. Of a series of sixteen times as many and
+more, only stored roll-ups are read."""
 
 _X = "agent_steps"
 
 
 @dataclass(frozen=True)
-class Rows:
+class RunValues:
     """The values of a formula over the training of one run."""
 
     run: str
@@ -66,7 +67,7 @@ def read_run(session: Session, run_id: str, rows: Sequence[Series], x: str) -> R
     return ReadRun(run_id, series, Values(every_step[order][is_last], every_x[order][is_last]))
 
 
-def evaluate(read: ReadRun, formula: Formula, x_metric: str | None = None) -> Rows:
+def evaluate(read: ReadRun, formula: Formula, x_metric: str | None = None) -> RunValues:
     """The values of a formula, all of whose metrics the run has, on the axis of the reading or against a
     metric."""
     steps, y = formula.evaluate(read.series)
@@ -74,13 +75,13 @@ def evaluate(read: ReadRun, formula: Formula, x_metric: str | None = None) -> Ro
         steps, y, across = aligned(Values(steps, y), read.series[x_metric])
         has_place = np.isfinite(y) & np.isfinite(across)
         y, across = (np.where(has_place, values, np.nan) for values in (y, across))
-        return Rows(read.run, steps, y, across)
+        return RunValues(read.run, steps, y, across)
     if read.places is None:
-        return Rows(read.run, steps, y)
-    return Rows(read.run, read.places.values[np.searchsorted(read.places.steps, steps)], y)
+        return RunValues(read.run, steps, y)
+    return RunValues(read.run, read.places.values[np.searchsorted(read.places.steps, steps)], y)
 
 
-def reduce(rows: Rows, axes: Axes) -> tuple[Columns, int]:
+def reduce(rows: RunValues, axes: Axes) -> tuple[Columns, int]:
     """At most `max_points` buckets of the rows in the shown range, with `x`, and their number of rows; with
     the columns that `charts.curves` has. Those against another metric have the mean of it in `x`."""
     start, end, size = _shown(rows.x, axes)
@@ -91,6 +92,8 @@ def reduce(rows: Rows, axes: Axes) -> tuple[Columns, int]:
     across = None if rows.across is None else rows.across[:end]
     if across is not None:
         columns["x"] = _bucketed(x[start:], across[start:], size)["mean"]
+        # Charts merge buckets of one x that have no numbers; here each is another time of the training.
+        columns["bucket"] = np.arange(len(columns["x"]))
     if not axes.smooths:
         return columns, end - start
     columns |= _smooth(y, x, axes, rows.run, start, size)
@@ -103,7 +106,7 @@ def reduce(rows: Rows, axes: Axes) -> tuple[Columns, int]:
     return columns, end - start
 
 
-def reduce_group(session: Session, members: Sequence[Rows], axes: Axes, spread: Spread) -> GroupGrid:
+def reduce_group(session: Session, members: Sequence[RunValues], axes: Axes, spread: Spread) -> GroupGrid:
     """The curve of runs that differ in their seed alone. Against another metric, x is the centre of the runs'
     values of it at the same agent steps."""
     run_ids = [rows.run for rows in members]
@@ -124,10 +127,10 @@ def reduce_group(session: Session, members: Sequence[Rows], axes: Axes, spread: 
     return group
 
 
-def _member(rows: Rows, values: Array, axes: Axes, reached: float) -> Member:
+def _member(rows: RunValues, values: Array, axes: Axes, reached: float) -> GroupMember:
     x, y, delay = smoothed_rows(values, rows.x, axes, rows.run)
     gaps = not_finite(values, max(1, len(values)))
-    return Member(x=x, y=y, holds_until=reached - delay, reached=reached, not_finite=gaps)
+    return GroupMember(x=x, y=y, holds_until=reached - delay, reached=reached, not_finite=gaps)
 
 
 def _shown(x: Array, axes: Axes) -> tuple[int, int, int]:

@@ -113,7 +113,7 @@ class Formula:
         """
         if len(text) > MAX_CHARACTERS:
             raise FormulaProblem(f"has {len(text)} characters: at most {MAX_CHARACTERS} are allowed")
-        formula = cls(text, _Parser(text).parse())
+        formula = cls(text, _Reader(text).parse())
         if not formula.metrics:
             raise FormulaProblem(
                 "names no metric: a formula is of at least one, such as rollout/episode_return"
@@ -219,7 +219,7 @@ def _log(values: Array) -> Array:
     return np.log(np.where(values > 0, values, np.nan))
 
 
-class _Parser:
+class _Reader:
     """Reads one formula by recursive descent: each token is looked at once."""
 
     def __init__(self, text: str) -> None:

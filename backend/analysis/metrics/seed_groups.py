@@ -46,7 +46,7 @@ class GroupGrid:
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """The rows of one run of a group, smoothed."""
 
     x: Array
@@ -84,12 +84,12 @@ def group_curve(
     )
 
 
-def whole_group(members: Sequence[Member], axes: Axes, spread: Spread) -> GroupGrid:
+def whole_group(members: Sequence[GroupMember], axes: Axes, spread: Spread) -> GroupGrid:
     """Every grid point of the curve of these runs."""
     return _whole_group(members, axes, spread)[0]
 
 
-def _whole_group(members: Sequence[Member], axes: Axes, spread: Spread) -> tuple[GroupGrid, Array]:
+def _whole_group(members: Sequence[GroupMember], axes: Axes, spread: Spread) -> tuple[GroupGrid, Array]:
     """Every grid point, and the values of each run there."""
     rows = [_Rows(member.x, member.y, member.holds_until) for member in members]
     step, columns, values = _grid(rows, axes, spread)
@@ -117,7 +117,7 @@ def _keeps_rows(session: Session, members: Sequence[Series], x: str, since: Mapp
 
 def _load(
     session: Session, members: Sequence[Series], axes: Axes, since: Mapping[str, int] | None
-) -> list[Member]:
+) -> list[GroupMember]:
     """Every point of each run, smoothed."""
     chunks = repository.live_chunks(session, [series.id for series in members])
     points_of = PointReader(session, members)
@@ -139,7 +139,7 @@ def _load(
         )
         reached = float(convert(np.array([reached_column[series.run_id]]), conversion)[0])
         loaded.append(
-            Member(
+            GroupMember(
                 x=x,
                 y=y,
                 holds_until=reached - delay,
@@ -152,7 +152,7 @@ def _load(
 
 
 def _first_changed(
-    members: Sequence[Member], axes: Axes, spread: Spread, step: float, now: Sequence[Array]
+    members: Sequence[GroupMember], axes: Axes, spread: Spread, step: float, now: Sequence[Array]
 ) -> int | None:
     """The first grid point that a client has to get: what it has is computed again from the rows it had.
 

@@ -83,7 +83,7 @@ def test_scores_of_seeds_alone_are_explained_by_the_seed() -> None:
 def test_interaction_is_a_combination() -> None:
     runs = grid(2, 2, 2)
     result = shares(runs, [float(a == b) for a, b, _ in runs])
-    assert (result.combinations, result.seed) == (pytest.approx(1.0), 0.0)
+    assert (result.combinations, result.seed) == pytest.approx((1.0, 0.0))
 
 
 def test_settings_that_change_together_stand_together() -> None:

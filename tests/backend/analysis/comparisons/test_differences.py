@@ -41,9 +41,9 @@ def diff(client: Client, *runs: str) -> dict[str, Any]:
 
 
 def test_settings_and_origins_that_differ_are_listed(client: Client, engine: Engine) -> None:
-    one = make_run(engine, config={"learning_rate": 0.01}).id
+    first = make_run(engine, config={"learning_rate": 0.01}).id
     other = make_run(engine, config={"learning_rate": 0.1}, seed=3, stop={"agent_steps": 500}).id
-    add_attempt(engine, one, provenance=PROVENANCE)
+    add_attempt(engine, first, provenance=PROVENANCE)
     add_attempt(engine, other, 1, provenance=None)
     later = PROVENANCE | {
         "commit": "b" * 40,
@@ -52,7 +52,7 @@ def test_settings_and_origins_that_differ_are_listed(client: Client, engine: Eng
         "device": "cpu",
     }
     add_attempt(engine, other, 2, provenance=later, host="b")
-    answer = diff(client, one, other)
+    answer = diff(client, first, other)
     assert [(s["path"], s["a"], s["b"]) for s in answer["config"]] == [
         ("seed", 0, 3),
         ("config.learning_rate", 0.01, 0.1),
@@ -90,7 +90,7 @@ def test_equal_runs_have_no_difference(client: Client, engine: Engine) -> None:
 
 
 def test_live_changes_that_took_effect_are_listed(client: Client, engine: Engine) -> None:
-    one, other = make_run(engine).id, make_run(engine, seed=1).id
+    first, other = make_run(engine).id, make_run(engine, seed=1).id
     with writing(engine) as session:
         session.add_all(
             LiveSettings(
@@ -107,7 +107,7 @@ def test_live_changes_that_took_effect_are_listed(client: Client, engine: Engine
                 (3, 0.2, APPLIED, 200),
             )
         )
-    changes = diff(client, one, other)["live_changes"]
+    changes = diff(client, first, other)["live_changes"]
     assert [(c["run"], c["agent_steps"], c["path"], c["value"]) for c in changes] == [
         (other, 100, "config.learning_rate", 0.5),
         (other, 200, "config.learning_rate", 0.2),

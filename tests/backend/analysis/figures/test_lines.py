@@ -5,9 +5,12 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 from httpx import Client
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
+from backend.analysis.figures import lines
+from backend.analysis.metrics import computed
 from backend.analysis.metrics import repository as metrics
+from backend.db import Series
 from backend.db.engine import writing
 from backend.runs.runs import service as runs
 from backend.specs.events import PointsEvent
@@ -104,8 +107,8 @@ def test_any_metric_is_an_axis(client: Client, engine: Engine) -> None:
     run = make_recorded(engine, {"a": A, "b": B})
     ask: dict[str, Any] = {"run": run, "metric": "a", "x_metric": "b", "smooth": 0}
     answer = client.get(LINES, params=ask).json()
-    # At 200, at 300 and 500, which have one x and count as their mean, and at 600.
-    assert drawn(answer) == {"a": ([2.0, 0.0, 1.0], [4.0, 2.0, -2.0])}
+    # At 200, 300, 500 and 600.
+    assert drawn(answer) == {"a": ([2.0, 0.0, 0.0, 1.0], [4.0, 6.0, -2.0, -2.0])}
     assert (answer["x"], answer["layout"]["xaxis"]["title"]["text"]) == (None, "B")
     refused = client.get(LINES, params=ask | {"x": "frames"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "x")
@@ -151,8 +154,8 @@ def test_lines_of_one_run_have_colours_of_their_own(client: Client, engine: Engi
 
 
 def test_what_runs_lack_is_named(client: Client, engine: Engine) -> None:
-    both, one = make_recorded(engine, {"a": A, "b": B}), make_recorded(engine, {"a": A}, seed=1)
-    ask: dict[str, Any] = {"run": [both, one], "metric": ["a", "nothing"], "formula": "a * b"}
+    both, single = make_recorded(engine, {"a": A, "b": B}), make_recorded(engine, {"a": A}, seed=1)
+    ask: dict[str, Any] = {"run": [both, single], "metric": ["a", "nothing"], "formula": "a * b"}
     answer = client.get(LINES, params=ask).json()
     assert answer["missing"] == [
         {"line": "nothing", "metrics": ["nothing"], "n_runs": 2, "is_empty": True},
@@ -214,3 +217,60 @@ def test_lines_are_exported(client: Client, engine: Engine) -> None:
     compile(script, "lines.py", "exec")
     assert "(0, (5.0, 1.0, 1.0, 1.0, 1.0, 1.0))" in script
     assert "a / b" in client.get(LINES, params=ask | {"format": "caption"}).text
+
+
+def test_metric_of_the_axis_is_smoothed_as_the_others(client: Client, engine: Engine) -> None:
+    steps = range(10, 210, 10)
+    points = {name: [(step, float(step % n)) for step in steps] for name, n in (("a", 40), ("b", 30))}
+    run = make_recorded(engine, points)
+    ask: dict[str, Any] = {"run": run, "metric": "a", "x_metric": "b", "smoothing": "window", "scale": 40}
+    [(x, y)] = drawn(client.get(LINES, params=ask).json()).values()
+    windows = [[step for step in steps if last - 40 < step <= last] for last in steps]
+    means = {
+        name: [sum(float(step % n) for step in window) / len(window) for window in windows]
+        for name, n in (("a", 40), ("b", 30))
+    }
+    assert x == pytest.approx(means["b"])
+    assert y == pytest.approx(means["a"])
+
+
+def test_range_has_no_more_points_than_asked_for(client: Client, engine: Engine) -> None:
+    run = make_recorded(engine, {"a": [(step, 1.0) for step in range(1, 1000)]})
+    for low in range(300, 320, 3):
+        ask: dict[str, Any] = {"run": run, "formula": "-a", "smooth": 0, "points": 8}
+        answer = client.get(LINES, params=ask | {"x_from": low, "x_to": low + 31}).json()
+        [(x, _)] = drawn(answer).values()
+        assert len(x) <= 8
+        assert x[-1] >= low + 31
+
+
+def test_series_that_count_other_steps_enter_no_formula_together(client: Client, engine: Engine) -> None:
+    run = make_recorded(engine, {"a": A, "b": B})
+    with writing(engine) as session:
+        session.execute(update(Series).where(Series.metric == "b").values(step_unit="seconds"))
+    answer = client.get(LINES, params={"run": run, "formula": "a * b"}).json()
+    assert answer["missing"] == [{"line": "a * b", "metrics": ["b"], "n_runs": 1, "is_empty": True}]
+
+
+def test_too_many_series_for_formulas_are_refused(
+    client: Client, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MAX_SERIES", 2)
+    ids = [make_recorded(engine, {"a": A, "b": B}, seed=seed) for seed in (0, 1)]
+    assert client.get(LINES, params={"run": ids, "formula": "-a"}).status_code == 200
+    assert client.get(LINES, params={"run": ids, "metric": ["a", "b"]}).status_code == 200
+    refused = client.get(LINES, params={"run": ids, "formula": "a - b"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "run")
+    assert "4 series enter the formulas: at most 2" in refused.text
+
+
+def test_formula_of_a_long_series_is_of_means_of_its_points(
+    client: Client, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [(step, float(step % 5)) for step in range(1, 2001)]
+    run = make_recorded(engine, {"a": points, "b": points[:3]})
+    ask: dict[str, Any] = {"run": run, "formula": ["-a", "-b"], "smooth": 0, "points": 10_000}
+    monkeypatch.setattr(computed, "FINE_BUCKETS", 500)
+    curves = drawn(client.get(LINES, params=ask).json())
+    assert curves["-a"][1] == [-sum(float(s % 5) for s in range(i, i + 4)) / 4 for i in range(1, 2001, 4)]
+    assert curves["-b"] == ([1, 2, 3], [-1.0, -2.0, -3.0])

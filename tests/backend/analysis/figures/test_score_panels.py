@@ -88,7 +88,7 @@ def test_failed_seed_is_said_and_changes_no_other_config(client: Client, engine:
     ]  # fmt: skip
     assert after["layout"]["yaxis"]["categoryarray"] == ["lr 0.01 (2 of 3 finished)", "lr 0.1"]
     assert after["notes"] == [
-        "1 of 2 configs have runs that did not finish, and stand below",
+        "1 of 2 configs with runs that did not finish, placed last",
         "1 run left out: failed, was lost or was stopped before",
     ]
     bars = ask(client, good + bad, "bars", at="end")["data"]
@@ -124,10 +124,10 @@ def test_heat_map_has_the_interquartile_mean_of_each_cell(client: Client, engine
 def test_importance_has_the_seed_as_a_bar(client: Client, engine: Engine) -> None:
     answer = ask(client, make_grid(engine), "importance")
     shares = {share["title"]: share["share"] for share in answer["shares"]}
-    assert [*shares] == ["Learning rate", "Entropy weight", "combinations of settings", "seed"]
+    assert [*shares] == ["Learning rate", "Entropy weight", "Combinations of settings", "Seed"]
     assert sum(shares.values()) == pytest.approx(1)
     # 1/2 within each config; 7 times that of the sum of squares, which is 8 times 45 squared and 2.
-    assert shares["seed"] == pytest.approx(3.5 / (8 * 45**2 + 2))
+    assert shares["Seed"] == pytest.approx(3.5 / (8 * 45**2 + 2))
     assert answer["data"][0]["x"] == [*shares.values()]
     assert answer["shares"][0]["settings"] == ["config.learning_rate"]
 
@@ -187,3 +187,33 @@ def test_scores_are_exported(client: Client, engine: Engine, kind: str) -> None:
         assert response.status_code == 200
         if form == "matplotlib":
             compile(response.text, "scores.py", "exec")
+
+
+def test_runs_that_changed_a_setting_have_no_place_on_it(client: Client, engine: Engine) -> None:
+    runs = make_grid(engine)
+    before = ask(client, runs, "importance")
+    changed = make_scored_run(engine, [9000.0] * 100, seed=7, config={"learning_rate": 0.01, "beta": 0.0})
+    with writing(engine) as session:
+        session.get_one(Run, changed).departures = {"learning_rate": "0.01 → 0.5 at 10"}
+    names = {"setting": "config.learning_rate", "other_setting": "config.beta"}
+    [cells] = ask(client, [*runs, changed], "heatmap", **names)["data"]
+    assert cells["text"][0][0] == "10.5<br>n = 2"
+    seeds = ask(client, [*runs, changed], "strips", setting="config.learning_rate")["data"][0]
+    assert set(seeds["customdata"]) == set(runs)
+    assert ask(client, [*runs, changed], "importance")["shares"] == before["shares"]
+    rows = ask(client, [*runs, changed], "strips")["data"][0]
+    assert changed in rows["customdata"]
+
+
+def test_importance_is_of_the_scores_that_count(client: Client, engine: Engine) -> None:
+    runs = make_grid(engine, range(3))
+    with writing(engine) as session:
+        for run in runs:
+            session.get_one(Run, run).state = RunState.FINISHED
+    without = ask(client, runs[1:], "importance", at="end")
+    with writing(engine) as session:
+        session.get_one(Run, runs[0]).state = RunState.FAILED
+    answer = ask(client, runs, "importance", at="end")
+    shares = ([share["share"] for share in figure["shares"]] for figure in (answer, without))
+    assert next(shares) == pytest.approx(next(shares))
+    assert (answer["n_runs"], answer["n_left_out"]) == (11, 1)

@@ -253,5 +253,5 @@ def test_values_at_the_same_agent_step_count_as_their_mean(rows: list[tuple[int,
     for step, values in at.items():
         finite = [value for value in values if math.isfinite(value)]
         expected[step] = sum(finite) / len(finite) if finite else math.nan
-    steps, values = by_step(np.array([s for s, _ in rows], "<i8"), np.array([v for _, v in rows], "f8"))
-    assert same(dict(zip(steps.tolist(), values.tolist(), strict=True)), expected)
+    merged = by_step(np.array([s for s, _ in rows], "<i8"), np.array([v for _, v in rows], "f8"))
+    assert same(dict(zip(merged.steps.tolist(), merged.values.tolist(), strict=True)), expected)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { panelsOf } from '@/components/run/panels';
 import { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
 import {
   differs,
@@ -127,7 +128,7 @@ describe('the document of a view', () => {
       { kind: 7 },
       null,
     ];
-    expect(compareSearch({ panels }).panels).toEqual([{ kind: 'text', text: 'kept' }]);
+    expect(panelsOf(compareSearch({ panels }))).toEqual([{ kind: 'text', text: 'kept' }]);
   });
 
   it('is too long for an address from some 70 runs on; selected rows do not count', () => {

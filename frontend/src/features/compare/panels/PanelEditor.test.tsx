@@ -1,7 +1,7 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { cleanup, fireEvent, render, screen } from '@testing-library/react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { afterEach, expect, it, vi } from 'vitest';
 import { CurveViewProvider } from '@/components/chart/CurveViewProvider';
 import type { Panel } from '@/components/run/panels';
@@ -44,7 +44,9 @@ let shown: readonly Panel[] = [];
 function Page({ initial, added }: { initial: readonly Panel[]; added?: string | undefined }) {
   const [panels, setPanels] = useState(initial);
   const [tab, setTab] = useState<string>();
-  shown = panels;
+  useEffect(() => {
+    shown = panels;
+  }, [panels]);
   return (
     <PanelEditor
       page={PAGE}

@@ -88,6 +88,23 @@ def retry(experiment_id: ExperimentId, wait: Wait = False, as_json: Json = False
         act(remote, _path_of(remote, experiment_id), experiment_id, "retry", wait=wait, as_json=as_json)
 
 
+@app.command("run", context_settings={"ignore_unknown_options": True})
+def run_scripts(
+    sweep_id: Annotated[
+        str, typer.Argument(metavar="SWEEP", help="Id of a sweep.", callback=id_check("sweep", "sweeps"))
+    ],
+    command: Annotated[list[str], typer.Argument(help="Your script, such as `python train.py`.")],
+) -> None:
+    """Start your script in this terminal for each run of a sweep: `run SWEEP -- python train.py`.
+
+    It gets the run's settings as --name=value and logs to the run, by `callboard.init`. Several terminals and
+    machines share a sweep. Ctrl-C stops the run, and leaves its configuration to others.
+    """
+    from callboard_cli import script_runner
+
+    script_runner.run_scripts(sweep_id, command)
+
+
 app.command("extend-sweep")(sweeps.extend)
 app.command("extend-study")(studies.extend)
 app.command("export-study")(studies.export)

@@ -77,7 +77,8 @@ class Remote:
         from callboard.transport import OF_THE_ENVIRONMENT, is_this_machine
 
         self._has_token = settings.token is not None
-        url = _url(settings).rstrip("/")
+        self.url = url = _url(settings).rstrip("/")
+        """Address of the server."""
         is_here = url == _running_url(settings) or is_this_machine(httpx.URL(url).host)
         is_https = httpx.URL(url).scheme == "https"
         auth = _auth(settings)

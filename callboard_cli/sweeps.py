@@ -71,6 +71,12 @@ def start(
     name: Annotated[str | None, typer.Option(help="Name of the sweep.")] = None,
     configurations: Configurations = None,
     sampler_seed: Annotated[int, typer.Option(help="Seed of the random configurations.")] = 0,
+    tpe: Annotated[
+        bool,
+        typer.Option(
+            "--tpe", help="Choose all but the first ten configurations by the scores so far (Optuna's TPE)."
+        ),
+    ] = False,
     max_seeds: MaxSeeds = None,
     distinct_seeds: Annotated[
         bool, typer.Option("--distinct-seeds", help="Seeds of its own for each configuration.")
@@ -94,10 +100,19 @@ def start(
     priority: Annotated[int, typer.Option(help="Runs with a higher priority start first.")] = 0,
     queue: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
     device: Device = "auto",
+    script: Annotated[
+        bool,
+        typer.Option(
+            "--script",
+            help="Of a script of your own, of any algorithm: `callboard experiments run` starts it.",
+        ),
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until it has ended.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a sweep, and print its id."""
+    if tpe and configurations is None:
+        raise fail("--tpe: needs --configurations, how many it tries")
     space = _parse_dimensions("--vary", vary, with_n=configurations is None)
     run = run_request(
         algorithm,
@@ -106,8 +121,12 @@ def start(
         stop={"agent_steps": agent_steps, "wall_time_s": wall_time_s},
         settings=setting or [],
         environment_settings=environment_setting or [],
-        needs_limit=not any(path.startswith("stop.") for path in space),
+        needs_limit=not script and not any(path.startswith("stop.") for path in space),
     )
+    placement: dict[str, Any] = {"priority": priority, "queue": queue, "device": device}
+    if script:
+        run = {name: value for name, value in run.items() if name not in ("environment_config", "stop")}
+        placement = {"origin": "external"}
     option_of = {_path(text, "config"): "--set" for text in setting or []}
     option_of |= {
         _path(text, "environment_config"): "--set-environment" for text in environment_setting or []
@@ -124,13 +143,11 @@ def start(
     race = {"initial_seeds": initial_seeds, "confidence": confidence}
     body: dict[str, Any] = {
         "name": name or f"{algorithm} on {environment}",
-        "run": run
-        | _without_none({"project": project})
-        | {"priority": priority, "queue": queue, "device": device},
+        "run": run | _without_none({"project": project}) | placement,
         "space": space,
-        "sampler": "grid" if configurations is None else "random",
+        "sampler": "tpe" if tpe else "grid" if configurations is None else "random",
         "sampler_seed": sampler_seed,
-        "racing": _without_none(race) if racing else None,
+        "racing": _without_none(race) if racing and not tpe else None,
         "objective": objective,
         "distinct_seeds": distinct_seeds,
         "budget": _budget_body(max_runs, max_agent_steps, max_time_s),

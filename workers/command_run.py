@@ -10,10 +10,12 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from backend.access.auth import service as auth
 from backend.coordination import claims
+from backend.coordination.context import TRANSIENT_ERRORS
 from backend.db import Run
 from backend.platform.settings import Settings
 from backend.runs.runs import service as runs
@@ -21,6 +23,8 @@ from backend.specs.events import EndedEvent
 from backend.specs.host_commands import CommandEntry
 from backend.specs.problems import InvalidSpec
 from backend.specs.states import RunState
+from callboard.errors import Unreachable
+from callboard.syncing import sync
 from workers import command_child, resume
 from workers.engine_process import EngineProcess
 from workers.outcome import AttemptOutcome, command_outcome
@@ -30,6 +34,8 @@ from workers.supervisor import Supervisor
 _PARENT = (sys.executable, "-I", str(Path(command_child.__file__)))
 PASSED_ON = ("HOME", "LANG", "PATH")
 """Environment variables of the worker that every command gets."""
+_ENDING_S = 5.0
+"""How long a killed process may take to end."""
 
 
 class Launch(NamedTuple):
@@ -38,6 +44,10 @@ class Launch(NamedTuple):
     arguments: list[str]
     folder: Path
     environment: dict[str, str]
+    url: str
+    token: str
+    home: Path
+    """Where the client keeps what it has not sent: an attempt's own, because its token writes no other."""
 
 
 class CommandSupervisor(Supervisor):
@@ -52,19 +62,20 @@ class CommandSupervisor(Supervisor):
         super().__init__(*arguments, **options)
         self._commands = commands
         self._launch: Launch | None = None
+        self._is_cut_short = False
+        """Whether the shutdown of the worker came before the end of its command, or of what that has sent."""
 
     def _prepare(self) -> None:
-        """Set aside what earlier attempts have recorded: a script starts anew, and may find its own files."""
+        """Create the attempt's token. What earlier attempts have logged stays until the script logs."""
         resume.prepare_folder(self._context, self.claim)
         with self._context.writing() as session:
-            spec = claims.resume_from(session, self.claim.run_id, self.claim.attempt, None)
             run = claims.lock(session, self.claim.run_id, self.claim.attempt)
             auth.revoke_token_of_run(session, run)
             token = auth.create_token_of_run(session, run)
             if token is None:
                 raise resume.CannotStart("the user who started it, whose token its script had, is removed")
             try:
-                self._launch = self._launch_of(spec, token)
+                self._launch = self._launch_of(run.spec, token)
             except InvalidSpec as error:
                 raise resume.CannotStart(str(error)) from None
 
@@ -78,15 +89,17 @@ class CommandSupervisor(Supervisor):
         if entry.gpu and self.gpu is None and self._may_use_gpu:
             gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
         variables |= {} if gpus == "all" else {"CUDA_VISIBLE_DEVICES": gpus}
+        url, home = server_url(settings), self._attempt_dir / "callboard"
         variables |= {
-            "CALLBOARD_URL": server_url(settings),
+            "CALLBOARD_URL": url,
             "CALLBOARD_TOKEN": token,
             "CALLBOARD_RUN": self.claim.run_id,
-            "CALLBOARD_HOME": str(self._run_dir / "callboard"),
+            "CALLBOARD_HOME": str(home),
         }
         assert settings.commands_file is not None
         folder = settings.commands_file.resolve().parent / entry.folder
-        return Launch(entry.argument_list(command["config"], command["seed"]), folder, variables)
+        arguments = entry.argument_list(command["config"], command["seed"])
+        return Launch(arguments, folder, variables, url, token, home)
 
     def _start_engine(self, checkpoint: str | None) -> EngineProcess:
         assert self._launch is not None
@@ -121,15 +134,49 @@ class CommandSupervisor(Supervisor):
         assert self._process is not None
         self._process.terminate()
 
-    def _note_status(self, status: int, checkpoint: str | None) -> None:
-        """Nothing: its exit statuses are its own."""
+    def _after_exit(self, status: int, checkpoint: str | None) -> None:
+        """Send what its script has logged and could not send, while the attempt's token is valid.
+
+        It waits for the server as long as it takes, unless the run is killed or the worker shuts down.
+        """
+        self._is_cut_short = self._is_shutting_down
+        while (problem := self._send_left()) is not None:
+            if self._requested == "kill" or self._is_shutting_down or not self._has_token():
+                self._is_cut_short |= self._is_shutting_down
+                self._log(f"not all that its script has logged is sent: {problem}")
+                break
+            if self._backoff_s == 0.0:
+                self._log(f"waiting to send what its script has logged; kill it to give that up: {problem}")
+            self._wake.wait(self._next_backoff_s(Unreachable(problem)))
+            self._check(interruptible=False)
+        self._backoff_s = 0.0
+
+    def _send_left(self) -> str | None:
+        """Send what the script has left in its spool; return why something remains."""
+        assert self._launch is not None
+        _, _, _, url, token, home = self._launch
+        deadline = monotonic() + _ENDING_S
+        while True:
+            done = sync(home / "spool", url=url, token=token, run=self.claim.run_id)
+            if self.claim.run_id not in done.in_use:
+                return "; ".join(done.problems) if done.n_remaining else None
+            if monotonic() > deadline:
+                return f"a process still uses {home}"
+            sleep(0.05)
+
+    def _has_token(self) -> bool:
+        """Whether the attempt's token is valid, as far as is known: somebody may have revoked it."""
+        assert self._launch is not None
+        with suppress(*TRANSIENT_ERRORS), self._context.reading() as session:
+            return auth.find_token_principal(session, self._launch.token) is not None
+        return True
 
     def _outcome_of(self, run: Run, final_event: EndedEvent | None, recorder: Recorder) -> AttemptOutcome:
         process = self._process
         return command_outcome(
             run,
             process.returncode if process else None,
-            is_shutting_down=self._is_shutting_down,
+            is_shutting_down=self._is_cut_short if process else self._is_shutting_down,
             stop_timed_out=self._stop_timed_out,
             output_tail=process.output_tail() if process else "",
         )

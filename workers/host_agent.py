@@ -297,10 +297,11 @@ class HostAgent:
             host = hosts.record_heartbeat(session, self._host, **self._facts, load=load)
             requests = claims.renew(session, self._host, held, self._settings.lease_s)
             settings = {run_id: live_settings.pending_commands(session, run_id) for run_id in requests}
+            checkpoints = runs.wanted_checkpoints(session, requests)
         for supervisor in supervisors:
             run_id = supervisor.claim.run_id
             if run_id in requests and supervisor.claim.attempt == held[run_id]:
-                supervisor.request(requests[run_id], settings[run_id])
+                supervisor.request(requests[run_id], settings[run_id], checkpoints.get(run_id))
             else:
                 supervisor.supersede()
         return host.draining

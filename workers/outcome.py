@@ -99,7 +99,8 @@ def command_outcome(
     Args:
         run: locked, because a stop may be requested until now.
         exit_status: of its process, negative for a signal; None if it was never started.
-        is_shutting_down: whether the worker is shutting down.
+        is_shutting_down: whether the shutdown of the worker has ended it, whatever its status: a script that
+            handles SIGTERM may exit with 0.
         stop_timed_out: whether it was killed because a stop took too long.
         output_tail: the end of its output.
     """
@@ -109,7 +110,7 @@ def command_outcome(
         if stop_timed_out:
             return AttemptOutcome(RunState.STOPPED, "killed: the stop timed out", level="warning")
         return AttemptOutcome(RunState.STOPPED, "its command has ended on request")
-    if is_shutting_down and exit_status != 0:
+    if is_shutting_down:
         return AttemptOutcome(
             RunState.QUEUED, f"its worker on {run.host} is shutting down", counts_as_attempt=False
         )

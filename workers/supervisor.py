@@ -11,6 +11,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import TypeVar
@@ -25,7 +26,7 @@ from backend.db import Run
 from backend.platform.artifacts import StoreUnavailable
 from backend.runs.runs import service as runs
 from backend.specs import machine_faults
-from backend.specs.commands import ChangeSettings, Stop, Watch
+from backend.specs.commands import ChangeSettings, SaveCheckpoint, Stop, Watch
 from backend.specs.events import EndedEvent
 from backend.specs.states import RunState
 from workers import resume
@@ -113,6 +114,8 @@ class Supervisor:
         self._requested: str | None = None
         self._settings: Sequence[ChangeSettings] = ()
         self._settings_version = 0
+        self._checkpoint_at: datetime | None = None
+        self._sent_checkpoint_at: datetime | None = None
         self._is_shutting_down = False
         self._is_superseded = False
         self._stop_sent_at: float | None = None
@@ -124,15 +127,21 @@ class Supervisor:
         """When the engine last reported anything; in the far future once its silence is in the run's log."""
         self._backoff_s = 0.0
 
-    def request(self, stop: str | None, settings: Sequence[ChangeSettings] = ()) -> None:
+    def request(
+        self,
+        stop: str | None,
+        settings: Sequence[ChangeSettings] = (),
+        checkpoint_at: datetime | None = None,
+    ) -> None:
         """Set the current requests for the run.
 
         Args:
             stop: `stop` or `kill`; None if neither is requested.
             settings: changes that its engine has not acknowledged yet, oldest first.
+            checkpoint_at: when a checkpoint was requested that is not recorded yet.
         """
-        self._settings = settings
-        if stop != self._requested or settings:
+        self._settings, self._checkpoint_at = settings, checkpoint_at
+        if stop != self._requested or settings or checkpoint_at != self._sent_checkpoint_at:
             self._requested = stop
             self._wake.set()
         if stop == "kill":
@@ -219,7 +228,7 @@ class Supervisor:
                 self._process.yield_cpu(self._context.settings.engine_niceness)
                 has_lowered_priority = True
             self._send_commands(recorder)
-        self._note_status(self._process.reap(), checkpoint)
+        self._after_exit(self._process.reap(), checkpoint)
         self._retry(partial(recorder.conclude, partial(self._conclude, recorder)))
 
     def _prepare(self) -> str | None:
@@ -229,7 +238,7 @@ class Supervisor:
     def _after_start(self, recorder: Recorder) -> None:
         """Called once the process has been started; the engine reports the rest by events."""
 
-    def _note_status(self, status: int, checkpoint: str | None) -> None:
+    def _after_exit(self, status: int, checkpoint: str | None) -> None:
         """Note what the exit status of the engine reports of its machine."""
         if (fault := machine_faults.errno_of_exit_status(status)) is not None:
             self._on_disk_fault(fault)
@@ -318,6 +327,9 @@ class Supervisor:
             if settings.version > self._settings_version:
                 self._process.send(settings)
                 self._settings_version = settings.version
+        if self._checkpoint_at not in (None, self._sent_checkpoint_at):
+            self._sent_checkpoint_at = self._checkpoint_at
+            self._process.send(SaveCheckpoint())
         now = monotonic()
         if self._stop_sent_at is None and (self._is_shutting_down or self._requested == "stop"):
             reason = "stop requested" if self._requested else "its worker is shutting down"

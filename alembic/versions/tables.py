@@ -9,7 +9,7 @@ from alembic import op
 
 from backend.db import Base
 
-revision = "331d96d7fd9f"
+revision = "de33aacb1c09"
 down_revision = None
 branch_labels = None
 depends_on = None

@@ -102,6 +102,8 @@ class Run(Base):
     state_reason: Mapped[str] = mapped_column(Text, default="")
     stop_requested: Mapped[str | None] = mapped_column(String(10))
     """`stop` or `kill` while a request to end the run is pending."""
+    checkpoint_requested_at: Mapped[datetime | None]
+    """When a checkpoint was requested, until one is recorded."""
     attempt: Mapped[int] = mapped_column(default=0)
     """The attempt that may write. Writes of any other attempt are rejected."""
     attempts_without_checkpoint: Mapped[int] = mapped_column(default=0)

@@ -112,8 +112,8 @@ def lines_figure(
             has_points=len(lines) == 1 and bool(sheet.smooth) and not exact and sheet.x_metric is None,
             theme=sheet.theme,
         )
-    if has_ranges:
-        name_band(figure, lines, around, sheet.theme, has_ranges=True)
+    if around != "none":
+        name_band(figure, lines, around, sheet.theme, has_ranges=has_ranges)
     return figure
 
 

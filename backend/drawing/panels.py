@@ -90,7 +90,7 @@ def grid_figure(
         }
         if len(panels) > 1 or panel:
             figure.add_annotation(
-                text=f"<b>{plain_text(panel)}</b>",
+                text=plain_text(panel),
                 x=(left + right) / 2,
                 y=high,
                 xref="paper",
@@ -98,7 +98,7 @@ def grid_figure(
                 xanchor="center",
                 yanchor="bottom",
                 showarrow=False,
-                font={"size": 12},
+                font={"size": 12, "weight": 700},
             )
     return figure, grid
 

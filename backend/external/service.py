@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from backend.analysis.media import service as media
 from backend.analysis.metrics import repository as metrics
 from backend.analysis.metrics.early import mark_early
-from backend.db import ExternalSource, Run, ScriptProcess
+from backend.db import Attempt, ExternalSource, Run, ScriptProcess
 from backend.db.alert import record_signal
 from backend.db.clock import database_now
 from backend.drawing.catalogue import EPISODE_RETURN
@@ -62,14 +62,14 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
         Conflict: it is not an external run.
         Invalid: the script resumes or rewinds a run that it ends.
     """
-    run = _external(session, run_id, principal)
-    state = RunState(body.state)
+    state, rewind_to = RunState(body.state), body.rewind_to
+    run = _external(session, run_id, principal, rewind_to)
     if run.runs_here:  # its worker knows when it ends
         if state != RunState.RUNNING and body.reason:
             runs.log(session, run.id, run.attempt, "info", f"its script reports {state}: {body.reason}")
             runs.touch(session, run, ["log"])
         return _heard(run, stop_requested=run.stop_requested is not None)
-    resumes = body.resume or body.rewind_to is not None
+    resumes = body.resume or rewind_to is not None
     if resumes and state != RunState.RUNNING:
         raise Invalid.field("resume" if body.resume else "rewind_to", "needs the state running")
     if state != RunState.RUNNING:
@@ -83,8 +83,8 @@ def heartbeat(session: Session, run_id: str, principal: Principal, body: Heartbe
         run.archived = False
         run.error = None
         runs.transition(session, run, state, body.reason or "resumed by its script")
-    if body.rewind_to is not None:
-        _rewind(session, run, body.rewind_to)
+    if rewind_to is not None:
+        _rewind(session, run, rewind_to)
     _record_contact(session, run, body.reason)
     return _heard(run, stop_requested=run.stop_requested is not None)
 
@@ -386,9 +386,16 @@ def lose(session: Session, run: Run) -> None:
         runs.transition(session, run, RunState.LOST, silent)
 
 
-def _external(session: Session, run_id: str, principal: Principal) -> Run:
-    """The run, locked."""
-    return external_run(session, run_id, principal, for_update=True)
+def _external(session: Session, run_id: str, principal: Principal, rewind_to: int | None = None) -> Run:
+    """The run, locked. Of a host's command, the first that an attempt sends sets aside what earlier ones have
+    logged: all of it, unless the script continues from `rewind_to`."""
+    run = external_run(session, run_id, principal, for_update=True)
+    if run.runs_here:
+        attempt = session.get_one(Attempt, (run.id, run.attempt))
+        if not attempt.has_resumed or rewind_to is not None:
+            attempt.has_resumed, attempt.resumed_from_agent_steps = True, rewind_to or 0
+            _rewind(session, run, rewind_to or 0)
+    return run
 
 
 def _next(session: Session, run: Run, batch: PointColumns | NumberedBatch) -> ExternalSource | None:

@@ -27,6 +27,12 @@ class ChangeSettings(Frozen):
     """Config field -> value, live fields only."""
 
 
+class SaveCheckpoint(Frozen):
+    """Save a checkpoint at the next update, and go on."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+
+
 class Watch(Frozen):
     """A viewer started or stopped watching the agent play."""
 
@@ -34,7 +40,7 @@ class Watch(Frozen):
     on: bool
 
 
-AnyCommand = Annotated[Stop | ChangeSettings | Watch, Field(discriminator="type")]
+AnyCommand = Annotated[Stop | ChangeSettings | SaveCheckpoint | Watch, Field(discriminator="type")]
 
 COMMAND: TypeAdapter[AnyCommand] = TypeAdapter(AnyCommand)
 """Parses and serialises one command."""

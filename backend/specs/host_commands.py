@@ -19,6 +19,8 @@ definition, and each run's spec holds that: only a host with the same definition
 """
 
 import json
+import math
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cached_property
@@ -79,11 +81,28 @@ def _without_controls(text: str) -> str:
     return text
 
 
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError("must be a boolean, a finite number or a text")
+    return value
+
+
+def _one_line(value: Any) -> Any:
+    """What is the value of one argument."""
+    value = _scalar(value)
+    if isinstance(value, str) and (len(value) > MAX_TEXT or not value.isprintable()):
+        raise ValueError(f"must be one line of at most {MAX_TEXT:,} characters, without control characters")
+    return value
+
+
+_ARGUMENT: TypeAdapter[Any] = TypeAdapter(Annotated[Any, BeforeValidator(_one_line)])
+
+
 class Parameter(Strict):
     """A parameter of a command, handed over as one argument `--name=value`."""
 
     type: Literal["integer", "number", "text", "boolean"]
-    default: Scalar
+    default: Annotated[Scalar, BeforeValidator(_scalar)]
     description: Annotated[str, StringConstraints(max_length=300, pattern=WITHOUT_CONTROLS)] = ""
     minimum: float | None = None
     """Lowest value of a number."""
@@ -343,6 +362,28 @@ def parse_command_spec(data: Mapping[str, Any]) -> CommandSpec:
 
 
 NO_SEED = "the command takes no seed: leave it out, or write seed = true in the host's file of commands"
+
+
+def script_arguments(config: Mapping[str, Any], seed: int | None) -> list[str]:
+    """The arguments of a script that somebody starts with these settings: one `--name=value` for each.
+
+    Raises:
+        InvalidSpec: a name or a value is none of an argument.
+    """
+    problems = []
+    values = {**config, **({} if seed is None else {"seed": seed})}
+    for name, value in values.items():
+        field = f"config.{name:.100}"
+        if re.fullmatch(PARAMETER_NAME, name) is None:
+            problems.append(FieldProblem(field=field, message=f"the name {PATTERNS[PARAMETER_NAME]}"))
+            continue
+        try:
+            _ARGUMENT.validate_python(value)
+        except ValidationError as error:
+            problems.append(FieldProblem(field=field, message=message_of(error.errors()[0])))
+    if problems:
+        raise InvalidSpec(problems)
+    return [f"--{name}={_written(value)}" for name, value in values.items()]
 
 
 def missing(name: object, known: Mapping[str, Any]) -> str:

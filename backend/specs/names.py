@@ -1,6 +1,6 @@
 """Default names of runs: algorithm, environment, changed settings and seed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backend.specs.algorithms import ALGORITHMS, AlgorithmConfig
@@ -52,6 +52,13 @@ def grid_name(spec: RunSpec | CommandSpec, paths: Sequence[str], n_seeds: int) -
     seed = f" seed {spec.seed}" if n_seeds > 1 else ""
     values = " ".join(["", *_values(spec, names)])[: MAX_NAME - len(seed)]
     return ending_in(values + seed, spec.name).strip()
+
+
+def script_name(name: str, settings: Mapping[str, Any], seed: int | None) -> str:
+    """The name of a run of a sweep whose script somebody starts: the given one, its settings by field path,
+    and its seed."""
+    values = [_change(path.partition(".")[2], value) for path, value in settings.items()]
+    return ending_in("" if seed is None else f" seed {seed}", " ".join([name, *values]))
 
 
 def fork_name(parent: str, before: RunSpec, after: RunSpec) -> str:

@@ -146,7 +146,8 @@ class Client:
             config: hyperparameters of all runs that differ from the defaults.
             stop: limits of every run, at least one, unless `space` has one.
             max_seeds: seeds of each configuration; with fewer than three, none is eliminated.
-            run: other fields of `POST /runs` for all runs, such as `device` or `project`.
+            run: other fields of `POST /runs` for all runs, such as `device` or `project`; with
+                `{"origin": "external"}`, they are of a script that `callboard experiments run` starts.
             fields: others of `POST /sweeps`, such as `sampler`, `n_configurations`, `racing` or `budget`.
 
         Raises:
@@ -164,6 +165,8 @@ class Client:
             "config": mapping("config", config, SETTINGS),
             "stop": mapping("stop", stop, LIMITS),
         }
+        if body["run"].get("origin") == "external" and not body["run"]["stop"]:
+            del body["run"]["stop"]  # scripts of one's own have none
         body["space"] = {
             path if "." in path else f"config.{path}": (
                 {**values} if isinstance(values, Mapping) else {"values": items(path, values, "[0.1, 0.01]")}

@@ -201,6 +201,14 @@ class RunRecord:
         """
         self._do("kill" if kill else "stop")
 
+    def checkpoint(self) -> None:
+        """Have it save a checkpoint now, and go on.
+
+        Raises:
+            Rejected: it is not running, or its script saves its files itself.
+        """
+        self._do("checkpoint")
+
     def resume(self, *, stop: Mapping[str, Any] | None = None, annealing: str | None = None) -> Self:
         """Continue it from its latest checkpoint after it has ended, and return itself.
 

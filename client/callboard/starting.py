@@ -100,8 +100,8 @@ def init(
         step_unit: `agent_steps`, or `iterations` if that is what the script passes as `agent_steps`; default:
             agent steps, unless the metrics are those of a library that counts iterations.
         id: id of an external run to resume, instead of all of the above.
-        rewind_to: with `id`: agent steps of the checkpoint from which this script continues. Later points of
-            the run are kept aside, and no chart draws them.
+        rewind_to: with `id`, or in a script that Callboard has started: agent steps of the checkpoint from
+            which this script continues. Later points of the run are kept aside, and no chart draws them.
         record: whether to record where the script comes from (host, command without secrets, Python,
             packages, commit with changes), the end of what it prints, and the CPU, memory and GPU that it
             uses. The server's installation may have turned that off.
@@ -129,7 +129,7 @@ def init(
             "return_metric": None if return_metric is None else Names().stored(return_metric),
             "step_unit": step_unit,
         }
-        manifest = Manifest(source, server.url, run_id_of(started), None, name or started)
+        manifest = Manifest(source, server.url, run_id_of(started), None, name or started, _rewind(rewind_to))
     elif id is not None:
         others = (name, algorithm, environment, config, seed, project, group, notes, return_metric, step_unit)
         id = run_id_of(id)

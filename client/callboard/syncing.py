@@ -30,6 +30,8 @@ class Synced:
     run of which it accepts nothing any more are in `refused` alone."""
     n_remaining: int = 0
     """Spools that cannot be sent now."""
+    in_use: set[str] = field(default_factory=set)
+    """Ids of the runs of which a process uses a spool: it sends that itself."""
     problems: list[str] = field(default_factory=list)
     """Why spools remain that can be read; one line each. Those that cannot be read are in `refused`."""
     refused: list[Refused] = field(default_factory=list)
@@ -78,7 +80,8 @@ def sync(
     blocked: set[str] = set()
     unreadable: list[Refused] = []
     try:
-        for spool in _spools(folder, unreadable, blocked):
+        for spool in _spools(folder, unreadable, done.in_use):
+            blocked |= done.in_use
             if run is not None and spool.manifest.run != run:
                 spool.close()
                 continue

@@ -201,6 +201,8 @@ def test_sweeps_are_started_waited_for_and_read(target: Target, monkeypatch: pyt
             wrong: dict[str, Any] = {"space": {"beta": [0.1]}, "stop": {"agent_steps": 1_000}} | changes
             with pytest.raises(ValueError, match=f"^{message}"):
                 client.sweep("paac", "CartPole-v1", **wrong)
+        own = client.sweep("mine", "CartPole-v1", {"lr": [0.1, 0.2]}, max_seeds=1, run={"origin": "external"})
+        assert (own.data["algorithm"], len(own.runs())) == ("mine", 0)
         with pytest.raises(ValueError, match="id: must be the id of a sweep"):
             client.sweeps("../runs")
 

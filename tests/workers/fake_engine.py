@@ -105,7 +105,10 @@ class FakeEngine:
             if self.step == self.notes.get("wait_at"):
                 while self.attempt == 1 and not (self.run_dir / "go").exists():
                     time.sleep(0.01)
-            if self.step % self.notes.get("checkpoint_every", 10) == 0:
+            if (
+                self.control.take_checkpoint_request()
+                or self.step % self.notes.get("checkpoint_every", 10) == 0
+            ):
                 self.checkpoint()
         return self.end("finished", f"reached {self.step} agent steps")
 

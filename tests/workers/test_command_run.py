@@ -14,6 +14,7 @@ import pytest
 import callboard
 from backend.coordination.context import Context
 from backend.platform.settings import Settings
+from callboard.manifest import count_rows_in
 from tests.support import commands
 from tests.support.service import RunningService, created_run
 from tests.support.waiting import until
@@ -67,9 +68,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def agent(sqlite_service: RunningService, tmp_path: Path, folder: Path) -> Iterator[Callable[..., HostAgent]]:
     started: list[HostAgent] = []
 
-    def start(file: Path = folder / "commands.toml") -> HostAgent:
+    def start(file: Path = folder / "commands.toml", *, is_away: bool = False) -> HostAgent:
         given = sqlite_service.settings.model_dump() | {"home": tmp_path / "worker", "host_name": "a"}
-        given |= {"url": sqlite_service.url, "commands_file": file}
+        url = sqlite_service.address if is_away else sqlite_service.url
+        given |= {"url": url, "commands_file": file}
         given |= {"lease_s": 60.0, "reconcile_interval_s": 0.2}
         started.append(HostAgent(Context.from_settings(Settings(**given))))
         started[-1].start()
@@ -175,6 +177,73 @@ def test_command_of_a_lost_worker_starts_anew(
     until(lambda: not left_by(folder))
     script = sqlite_service.client_with(before)
     assert script.post(f"/api/v1/runs/{run_id}/heartbeat", json={}).status_code == 401
+
+
+def log_of(service: RunningService, run_id: str) -> str:
+    return str(service.client.get(f"/api/v1/runs/{run_id}/log").json()["items"])
+
+
+def test_what_a_script_could_not_send_is_sent_before_its_run_ends(
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
+) -> None:
+    agent(is_away=True)
+    (folder / "train.py").write_text(SCRIPT.replace("run.flush()", ""))
+    run_id = start(sqlite_service, "plain")
+    until(lambda: "waiting to send what its script has logged" in log_of(sqlite_service, run_id))
+    assert run_row(sqlite_service.engine, run_id).state == "running"
+    assert sqlite_service.url
+    until_state(sqlite_service.engine, run_id, "finished", "failed", "queued")
+    assert run_row(sqlite_service.engine, run_id).state == "finished"
+    assert series(sqlite_service, run_id) == [*range(1, 11)]
+
+
+def test_what_an_attempt_could_not_send_is_not_mixed_with_the_next_one(
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
+) -> None:
+    agent(is_away=True)
+    (folder / "train.py").write_text(
+        SCRIPT.replace("range(1, 11)", "range(5, 99)").replace("run.flush()", "")
+    )
+    run_id = start(sqlite_service, "waits")
+    until((folder / "ready").exists)
+    home = Path(json.loads((folder / "seen.json").read_text())["environment"]["CALLBOARD_HOME"])
+    until(lambda: sum(count_rows_in(spool) for spool in (home / "spool").iterdir()) >= 94)
+    sqlite_service.client.post(f"/api/v1/runs/{run_id}/kill")
+    until_state(sqlite_service.engine, run_id, "stopped")
+    assert "not all that its script has logged is sent" in log_of(sqlite_service, run_id)
+    assert sqlite_service.url
+    (folder / "train.py").write_text(SCRIPT.replace('options.mode == "waits"', "False"))
+    assert sqlite_service.client.post(f"/api/v1/runs/{run_id}/resume").status_code == 200
+    until_state(sqlite_service.engine, run_id, "finished", "failed")
+    assert series(sqlite_service, run_id) == [*range(1, 11)]
+
+
+def test_command_that_ends_well_because_its_worker_stops_is_queued_again(
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
+) -> None:
+    running_agent = agent()
+    polite = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+    (folder / "train.py").write_text(polite + SCRIPT)
+    run_id = start(sqlite_service, "waits")
+    until((folder / "ready").exists)
+    assert running_agent.stop(8)
+    run = run_row(sqlite_service.engine, run_id)
+    assert (run.state, run.state_reason) == ("queued", "its worker on a is shutting down")
+
+
+def test_script_continues_its_run_from_where_it_rewinds_to(
+    sqlite_service: RunningService, agent: Callable[..., HostAgent], folder: Path
+) -> None:
+    agent()
+    run_id = start(sqlite_service, "fails")
+    until_state(sqlite_service.engine, run_id, "failed")
+    continued = SCRIPT.replace("range(1, 11)", "range(7, 9)").replace("init(", "init(rewind_to=6, ")
+    (folder / "train.py").write_text(continued.replace('options.mode == "fails"', "False"))
+    assert sqlite_service.client.post(f"/api/v1/runs/{run_id}/resume").status_code == 200
+    until_state(sqlite_service.engine, run_id, "finished")
+    assert series(sqlite_service, run_id) == [*range(1, 9)]
+    attempts = sqlite_service.client.get(f"/api/v1/runs/{run_id}").json()["attempts"]
+    assert [attempt["resumed_from_agent_steps"] for attempt in attempts] == [0, 6]
 
 
 def test_example_is_a_command(

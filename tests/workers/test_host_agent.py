@@ -21,6 +21,7 @@ from backend.fleet.hosts import service as hosts
 from backend.platform.artifacts import ArtifactStore
 from backend.platform.settings import Settings
 from backend.pubsub.bus import WATCH_CHANNEL, Bus, frames_channel
+from backend.runs.checkpoints import repository as checkpoints
 from backend.runs.live_settings import repository as live_settings_rows
 from backend.runs.live_settings import service as live_settings
 from backend.runs.runs import actions
@@ -272,6 +273,22 @@ def test_settings_reach_engine_and_applied_ones_reach_spec(agents: Agents, engin
     assert settled() == ["refused", "applied"]
     row = run_row(engine, run.id)
     assert (row.state, row.spec["config"]["beta"]) == ("running", 0.25)
+
+
+def test_checkpoint_on_request_is_saved_once_and_training_goes_on(agents: Agents, engine: Engine) -> None:
+    run = fake_run(engine, agent_steps=ENDLESS, checkpoint_every=ENDLESS)
+    agents()
+    until_state(engine, run.id, "running")
+    for n in (1, 2):
+        with writing(engine) as session:
+            asked = actions.request_checkpoint(session, run.id)
+            assert asked.checkpoint_requested_at is not None
+            revision = asked.revision
+            assert actions.request_checkpoint(session, run.id).revision == revision, "asked for already"
+        until(lambda: run_row(engine, run.id).checkpoint_requested_at is None)
+        with reading(engine) as session:
+            assert checkpoints.stored_size(session, run.id)[0] == n
+    assert run_row(engine, run.id).state == "running"
 
 
 def test_settings_pending_at_host_loss_are_applied_by_next_attempt(agents: Agents, engine: Engine) -> None:

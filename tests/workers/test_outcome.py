@@ -8,7 +8,7 @@ from backend.specs import machine_faults
 from backend.specs.events import EndedEvent
 from backend.specs.machine_faults import UNREADABLE_CHECKPOINT_STATUS
 from backend.specs.states import TRANSITIONS, RunState
-from workers.outcome import attempt_outcome
+from workers.outcome import attempt_outcome, command_outcome
 
 EngineState = Literal["finished", "stopped", "failed"]
 
@@ -177,3 +177,26 @@ def test_engine_whose_final_event_is_damaged_counts_as_dead(attempts: int, expec
     )
     assert outcome.state == expected
     assert outcome.reason.startswith("the end of its event log is damaged (check the disk of a): ")
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "requested", "is_shutting_down", "expected"),
+    [
+        (0, None, False, "finished"),
+        (0, None, True, "queued"),
+        (0, "stop", True, "stopped"),
+        (1, None, False, "failed"),
+        (1, None, True, "queued"),
+        (-15, None, False, "queued"),
+        (-9, "kill", False, "stopped"),
+        (None, None, True, "queued"),
+    ],
+)
+def test_outcome_of_a_command_follows_its_exit_status_unless_its_worker_ends_it(
+    exit_status: int | None, requested: str | None, is_shutting_down: bool, expected: str
+) -> None:
+    run = Run(stop_requested=requested, attempts_without_checkpoint=1, host="a")
+    outcome = command_outcome(
+        run, exit_status, is_shutting_down=is_shutting_down, stop_timed_out=False, output_tail="tail"
+    )
+    assert outcome.state == expected

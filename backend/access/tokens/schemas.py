@@ -51,12 +51,12 @@ class TokenOut(Schema):
     """Upper limit of its permissions; never more than its user's role."""
     scope: str | None
     """`external_runs`: it may only create external runs, and write those that it has created; `run`: it may
-    only write the run of the command that has it; null: all that its role allows."""
+    only write the run whose script has it; null: all that its role allows."""
     created_at: datetime
     """When the token was created."""
     created_with: str | None
-    """What created it: the user's browser `session`, another `token`, the `command line`, or a `run` of a
-    command; null if it is not known."""
+    """What created it: the user's browser `session`, another `token`, the `command line`, or a `run` for its
+    script; null if it is not known."""
     parent_id: str | None
     """Id of the token that created it and with which it is revoked; null for none."""
     parent_name: str | None

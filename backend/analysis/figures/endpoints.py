@@ -280,7 +280,7 @@ def lines(
     band: AroundRuns = "auto",
 ) -> Response:
     """Several metrics or formulas in one chart, over training or against another metric. With
-    `since_revision`, the answer is empty or whole."""
+    `since_revision`, lines of formulas and over another metric are whole."""
     if form.format != "json" and query.had.since:
         raise Invalid.field("since_revision", "only JSON can be a part of a figure; leave it out")
     if x_metric is not None and (query.axes.x != "agent_steps" or query.axes.span is not None):

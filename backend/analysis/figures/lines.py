@@ -75,8 +75,8 @@ class DrawnLines:
     figure: Figure
     revisions: list[int]
     missing: list[MissingLine]
-    is_update: bool = False
-    """Whether it is empty because the client has it already."""
+    is_update: bool
+    """Whether lines of metrics start where the client's end. Those of formulas are whole."""
 
 
 def draw_lines(session: Session, request: LinesRequest) -> DrawnLines:
@@ -91,13 +91,14 @@ def draw_lines(session: Session, request: LinesRequest) -> DrawnLines:
     axes = with_scales(session, request.axes, runs_by_id.values())
     since = metrics.revisions_had(request.since, request.runs, runs_by_id, request.axes, axes)
     revisions = [runs_by_id[run_id].revision for run_id in request.runs]
-    if since is not None and not request.with_layout and [since[run] for run in request.runs] == revisions:
-        return DrawnLines(Figure(), revisions, [], is_update=True)
-    chart = _Chart(session, replace(request, axes=axes), formulas, runs_by_id)
-    with metrics.bounded(chart.n_lines, axes):
-        figure = chart.draw()
+    chart = _Chart(session, replace(request, axes=axes), formulas, runs_by_id, since)
+    is_same = since is not None and [since[run] for run in request.runs] == revisions
+    figure = Figure()
+    if not is_same or request.with_layout:
+        with metrics.bounded(chart.n_lines, axes):
+            figure = chart.draw()
     figure.scales = axes.scales
-    return DrawnLines(figure, revisions, chart.missing())
+    return DrawnLines(figure, revisions, chart.missing(), is_update=chart.since is not None)
 
 
 def _read_formulas(request: LinesRequest) -> list[Formula]:
@@ -132,6 +133,7 @@ class _Chart:
         request: LinesRequest,
         formulas: Sequence[Formula],
         runs_by_id: Mapping[str, Run],
+        since: Mapping[str, int] | None,
     ) -> None:
         self._session, self._request, self._formulas, self._found = session, request, formulas, runs_by_id
         self._runs = {
@@ -145,6 +147,11 @@ class _Chart:
             metrics.choose(session, self._runs, names, [], scored=True), request.axes.x
         )
         self._whole = {(row.run_id, row.metric): row for row in self._chosen if row.source == ""}
+        has_gaps = any(row.n_finite < row.n_points for row in self._chosen)
+        self._joins_bands = has_gaps or self.n_lines <= MANY
+        if has_gaps and request.with_layout and not request.options.in_panel:
+            since = None  # the layout counts what is not finite
+        self.since = since
         if self.n_computed > MAX_SERIES:
             raise Invalid.field(
                 "run",
@@ -228,6 +235,8 @@ class _Chart:
             figure.layout = in_panel(figure.layout)
         elif request.axes.span is not None and request.axes.span[1] < MAX_X:
             figure.layout["xaxis"] |= {"range": list(request.axes.span), "rangemode": "normal"}
+        if self.since is not None and not request.with_layout:
+            figure.layout = {}
         return figure
 
     def _lines(self) -> list[CurveLine]:
@@ -235,8 +244,15 @@ class _Chart:
         names = dict(zip(self._found, names_of_runs(list(self._found.values())).names, strict=True))
         plain = {formula.text for formula in self._formulas if self._is_plain(formula)}
         rows = [row for row in self._chosen if row.metric in plain]
-        has_gaps = any(row.n_finite < row.n_points for row in rows)
-        read = curves(self._session, rows, self._request.axes, is_merged=len(rows) <= MANY, has_gaps=has_gaps)
+        read = curves(
+            self._session,
+            rows,
+            self._request.axes,
+            self.since,
+            is_merged=True,
+            has_joining_bucket=self._joins_bands,
+            has_gaps=True,
+        )
         lines = []
         for run_id in self._runs:
             of_run: dict[str, list[CurveLine]] = {}
@@ -247,7 +263,14 @@ class _Chart:
                     label = self._label(names[run_id], row.metric, row.source)
                     of_run.setdefault(row.metric, []).append(
                         CurveLine(
-                            run_id, label, row.metric, row.source, columns, curve.n_rows, curve.n_buckets
+                            run_id,
+                            label,
+                            row.metric,
+                            row.source,
+                            columns,
+                            curve.n_rows,
+                            curve.n_buckets,
+                            start=None if curve.reset else curve.first_bucket,
                         )
                     )
             for rows_of_line, formula in self._computed([run_id], self._formulas):
@@ -306,7 +329,7 @@ class _Chart:
         curve: GroupGrid
         if self._is_plain(formula):
             source = members[0].source
-            curve = group_curve(self._session, members, self._request.axes, spread)
+            curve = group_curve(self._session, members, self._request.axes, spread, self.since)
             columns = in_unit(curve.grid, formula.text)
         else:
             rows = [rows for rows, _ in self._computed(runs, [formula])]
@@ -325,6 +348,7 @@ class _Chart:
             not_finite=curve.not_finite,
             n_total=curve.n_rows,
             n_shown=curve.n_points,
+            start=None if curve.reset else curve.first_bucket,
         )
 
     def _in_units(self, columns: Columns, formula: Formula) -> Columns:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 
 from sqlalchemy.orm import Session
 
@@ -26,6 +27,7 @@ from backend.drawing.theme import MINUS
 from backend.platform.errors import Invalid
 from backend.runs.runs.groups import configs_of, defaults, defaults_key, group_key, is_early
 from backend.runs.runs.names import are_equal, names_of_runs
+from backend.specs.protocols import starts_protocol
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import BROKEN_OFF
 from backend.statistics.grouping import Spread
@@ -82,6 +84,8 @@ class _Contents:
         baseline = self._document.baseline
         self._baseline = None if baseline is None else self._renamed.get(baseline)
         everything = self._compare(runs)
+        self._names_of_groups = {group.id: group.name for group in everything.groups}
+        """As the charts have them, which are of all runs."""
         self._hidden = self._hidden_series(everything)
         drawn = {self._groups[run.id] for run in runs if not self._is_hidden(run)}
         compared = [run for run in runs if self._groups[run.id] in drawn]
@@ -135,19 +139,20 @@ class _Contents:
         return (self._groups[run.id] if self._grouped else run.id) in self._hidden
 
     def _verdict(self) -> list[Block]:
-        comparison, names = self._comparison, {group.id: group for group in self._comparison.groups}
+        comparison, names = self._comparison, self._names_of_groups
+        groups = {group.id: group for group in comparison.groups}
         blocks: list[Block] = []
         for best in comparison.best:
-            leader, rival = names[best.group], names.get(best.rival or "")
+            leader, rival = groups[best.group], groups.get(best.rival or "")
             about = f"{best.environment}: " if len(comparison.best) > 1 else ""
             if rival is None:
                 continue
             pair = _pair(comparison, leader.id, rival.id)
-            is_decided = pair is not None and pair.better is not None
+            is_decided = pair is not None and pair.better == leader.id
             versus = "the baseline " if rival.id in comparison.baselines else ""
             text = (
-                f"{about}{leader.name} {'is better than' if is_decided else 'is ahead of'} "
-                f"{versus}{rival.name}"
+                f"{about}{names[leader.id]} {'is better than' if is_decided else 'is ahead of'} "
+                f"{versus}{names[rival.id]}"
             )
             if pair is not None:
                 text += (
@@ -170,12 +175,14 @@ class _Contents:
         n_left = sum(self._is_hidden(run) for run in self._runs)
         if metrics and n_left:
             blocks.append("The best are drawn at first: click a name in the legend to draw or hide it.")
-        for metric, is_log in metrics[:MAX_CHARTS]:
-            for environment in environments if len(environments) > 1 else [None]:
-                themes: list[Theme] = ["light", "dark"]
-                light, dark = (self._lines(metric, environment, theme, is_log=is_log) for theme in themes)
-                if light.data:
-                    blocks.append(Chart(light, dark, f"{metric} over training"))
+        charts = list(product(metrics, environments if len(environments) > 1 else [None]))
+        for (metric, is_log), environment in charts[:MAX_CHARTS]:
+            themes: list[Theme] = ["light", "dark"]
+            light, dark = (self._lines(metric, environment, theme, is_log=is_log) for theme in themes)
+            if light.data:
+                blocks.append(Chart(light, dark, f"{metric} over training"))
+        if (n_more := len(charts) - MAX_CHARTS) > 0:
+            blocks.append(f"{_plural(n_more, 'further chart')} left out: a page has at most {MAX_CHARTS}.")
         for panel in self._document.panels:
             if panel.kind == "scatter" and panel.setting is not None:
                 try:
@@ -267,7 +274,7 @@ class _Contents:
             pair = next((pair for pair in pairs if pair is not None and not is_baseline), None)
             difference = "baseline" if is_baseline else _signed(pair, group.id) if pair else _DASH
             row = [
-                ("★ " if is_baseline and has_baseline else "") + group.name,
+                ("★ " if is_baseline and has_baseline else "") + self._names_of_groups[group.id],
                 *([group.environment] if several else []),
                 str(group.n) if group.n == len(group.runs) else f"{group.n} of {len(group.runs)}",
                 _estimate(group.median),
@@ -320,6 +327,7 @@ class _Contents:
             if command:
                 seeds = sorted({run.seed for run in runs})
                 lines += [f"# seeds {', '.join(map(str, seeds))}"] if len(seeds) > 1 else []
+                lines += [f"# without {what}" for what in _left_out(runs[0])]
                 lines.append(shlex.join(command))
         return [Code(lines)] if lines else []
 
@@ -347,10 +355,27 @@ def _command(run: Run) -> list[str]:
     known = dict(zip(("config", "environment_config"), defaults(*defaults_key(spec)), strict=True))
     for section, option in (("config", "--set"), ("environment_config", "--set-environment")):
         for name, value in configs_of(spec)[section].items():
+            if name == "evaluation_protocol" and starts_protocol(str(value)) is not None:
+                continue
             if name not in known[section] or not are_equal(value, known[section][name]):
                 text = value if isinstance(value, str) else json.dumps(value)
                 command += [option, f"{name}={text}"]
     return [*command, "--seed", str(run.seed)]
+
+
+def _left_out(run: Run) -> list[str]:
+    """What `callboard train` cannot repeat of a run of Callboard."""
+    if run.origin == EXTERNAL:
+        return []
+    left_out = []
+    if run.parent_id is not None or run.forked_at_agent_steps is not None:
+        left_out.append(f"what it began from: another run at {run.forked_at_agent_steps or 0:,} agent steps")
+    annealed, stop = run.spec.get("annealing_agent_steps"), run.spec["stop"].get("agent_steps")
+    if annealed is not None and annealed != stop:
+        left_out.append(f"its annealing, over {annealed:,} agent steps")
+    if starts_protocol(str(configs_of(run.spec)["config"].get("evaluation_protocol"))) is not None:
+        left_out.append("its evaluations, which begin from a start set of the server")
+    return left_out
 
 
 def _rank_of_group(group: GroupStatistics) -> tuple[bool, float]:

@@ -18,7 +18,9 @@ from backend.analysis.views.document import read
 from backend.db import Share
 from backend.db.base import new_id
 from backend.db.clock import database_now
+from backend.db.engine import caches_of
 from backend.db.run import Run
+from backend.platform.caching import CacheKind
 from backend.platform.errors import Conflict, Invalid, NotFound
 from backend.platform.principals import Principal, Role
 from backend.runs.runs import listing
@@ -27,6 +29,9 @@ from backend.specs.states import RunState
 
 MAX_SHARES = 100
 """Links of one user that work at the same time."""
+
+_PAGES = CacheKind[tuple[str, tuple[tuple[str, int], ...]], str](64 * 2**20, len)
+"""Pages behind links, by the links and the runs' revisions: who opens one again does not draw it again."""
 
 _STATES: dict[str, tuple[RunState, ...]] = {
     "all": (),
@@ -82,10 +87,19 @@ def read_shared(session: Session, token: str) -> str | None:
     share = repository.of_token(session, hash_secret(token))
     if share is None:
         return None
+    rows: list[Run] = repository.existing_runs(session, share.runs)
+    key = (share.id, tuple((run.id, run.revision) for run in rows))
+    pages = caches_of(session)[_PAGES]
+    if (known := pages.known([key])) and rows:
+        return known[key]
     document, _ = read(share.document)
     shown = Shown(share.title, share.runs, document, share.names, database_now(session))
     page = page_of(session, shown)
-    return None if page is None else to_html(page, is_served=True)
+    if page is None:
+        return None
+    html = to_html(page, is_served=True)
+    pages.put({key: html})
+    return html
 
 
 def freeze(session: Session, request: FrozenRequest) -> str:

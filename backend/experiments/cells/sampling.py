@@ -12,6 +12,8 @@ from backend.experiments.specs.sweep import Dimension, SweepSpec
 ConfigValues = dict[str, Any]
 """Values by field path."""
 
+N_RANDOM = 10
+"""Configurations drawn at random before scores choose."""
 _DIGITS = 4
 """Significant digits of real values, so that they can be read and typed."""
 _DRAWS = 20
@@ -19,20 +21,21 @@ _DRAWS = 20
 
 
 def configurations(spec: SweepSpec) -> list[ConfigValues]:
-    """All configurations, in an order that depends on the spec alone. None occurs twice.
+    """All configurations that are known at the start, in an order that depends on the spec alone. None occurs
+    twice.
 
-    Fewer than `n_configurations` are drawn if the space has fewer.
+    Fewer than `n_configurations` are drawn if the space has fewer, and with the sampler `tpe` at most
+    `N_RANDOM`, after which scores choose.
     """
-    return _distinct(_grid(spec.space)) if spec.sampler == "grid" else _random(spec)
+    if spec.sampler == "grid":
+        return _distinct(_grid(spec.space))
+    n = spec.n_configurations or 0
+    return random_settings(spec.space, n if spec.sampler == "random" else min(n, N_RANDOM), spec.sampler_seed)
 
 
 def _grid(space: Mapping[str, Dimension]) -> Iterator[ConfigValues]:
     for values in product(*(_grid_values(dimension) for dimension in space.values())):
         yield dict(zip(space, values, strict=True))
-
-
-def _random(spec: SweepSpec) -> list[ConfigValues]:
-    return random_settings(spec.space, spec.n_configurations or 0, spec.sampler_seed)
 
 
 def random_settings(space: Mapping[str, Dimension], n: int, seed: int) -> list[ConfigValues]:
@@ -68,10 +71,12 @@ def _value(dimension: Dimension, at: float) -> float | int:
     """The value at a share of the range, from 0 to 1."""
     low, high = _number(dimension.low), _number(dimension.high)
     value = low * (high / low) ** at if dimension.distribution.startswith("log") else low + (high - low) * at
-    if dimension.distribution.endswith("integer"):
-        return round(value)
-    # Rounding leaves the ends as they were given.
-    return min(high, max(low, float(f"{value:.{_DIGITS}g}")))
+    return round(value) if dimension.distribution.endswith("integer") else rounded(dimension, value)
+
+
+def rounded(dimension: Dimension, value: float) -> float:
+    """A real value of a range with few digits. Rounding leaves the ends as they were given."""
+    return min(_number(dimension.high), max(_number(dimension.low), float(f"{value:.{_DIGITS}g}")))
 
 
 def _number(bound: float | None) -> float:

@@ -253,6 +253,14 @@ def restart(session: Session, row_id: str, numbers: Collection[int]) -> None:
         )
 
 
+def cell_of_run(session: Session, row_id: str, run_id: str) -> int | None:
+    """Number of the cell of an experiment that a run fills; None without one."""
+    query = select(ExperimentCell.number).where(
+        ExperimentCell.experiment_id == row_id, ExperimentCell.run_id == run_id
+    )
+    return session.scalars(query).first()
+
+
 def mark_started(session: Session, row_id: str, numbers: Collection[int], *, started: bool) -> None:
     """Mark cells that keep their runs as started, or as waiting for their turn to go on."""
     for chunk in chunks(sorted(numbers)):

@@ -15,12 +15,13 @@ from backend.db.clock import database_now
 from backend.db.engine import UnitOfWork
 from backend.db.experiment import ExperimentKind, ExperimentState
 from backend.experiments.cells import repository as cells
+from backend.experiments.cells import tpe
 from backend.experiments.cells.equal_runs import key_of_stored
 from backend.experiments.cells.planning import Member, Plan, plan
 from backend.experiments.cells.rows import CellRow, NewCell, PlannedCell
 from backend.experiments.experiments import repository
 from backend.experiments.experiments.study import STUDY, pin_start_sets
-from backend.experiments.experiments.sweep import SWEEP
+from backend.experiments.experiments.sweep import SWEEP, next_cells, wants_configuration
 from backend.experiments.specs.study import Scale, StudySpec
 from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Conflict, Invalid, NotFound, Overwritten
@@ -29,6 +30,7 @@ from backend.runs.runs import actions
 from backend.runs.runs import service as runs
 from backend.specs.algorithms import ALGORITHMS
 from backend.specs.problems import InvalidSpec
+from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED, RunState
 
 MAX_STARTS = 20
@@ -76,7 +78,7 @@ def create(
     )
     repository.add(work.write, experiment)
     _add_cells(work.write, experiment, planned, equal, [])
-    _touch(work.write, experiment)
+    touch(work.write, experiment)
     reconcile(work.write, experiment.id)
     return experiment
 
@@ -141,7 +143,7 @@ def stop(session: Session, kind: ExperimentKind, row_id: str) -> Experiment:
     for run_id in sorted(open_runs - others):  # in the order of ids, as bulk actions lock runs
         with suppress(Conflict, NotFound):  # it has ended, or been deleted, in the meantime
             actions.stop(session, run_id, kill=False)
-    _touch(session, experiment)
+    touch(session, experiment)
     return experiment
 
 
@@ -165,7 +167,7 @@ def retry(session: Session, kind: ExperimentKind, row_id: str) -> Experiment:
             else "none of its runs has failed, was stopped, deleted or changed"
         )
     _set_state(session, experiment, "running", f"{n_retried} runs retried")
-    _touch(session, experiment)
+    touch(session, experiment)
     return experiment
 
 
@@ -234,10 +236,14 @@ def is_due(session: Session, row_id: str) -> bool:
     if experiment is None or experiment.state != "running":
         return False
     arms = [experiment.spec["run"]] if experiment.kind == "sweep" else experiment.spec["arms"]
-    if not {arm["algorithm"] for arm in arms if "command" not in arm} <= ALGORITHMS.keys():
+    of_workers = [arm for arm in arms if "command" not in arm and arm.get("origin") != EXTERNAL]
+    if not {arm["algorithm"] for arm in of_workers} <= ALGORITHMS.keys():
         return False
-    due, _, _ = _plan(session, experiment, KINDS[experiment.kind].parse(experiment.spec))
-    return due.changes(experiment.looks)
+    spec = KINDS[experiment.kind].parse(experiment.spec)
+    if not _can_sample(spec):
+        return False
+    due, rows, _ = plan_of(session, experiment, spec)
+    return _own(due, spec).changes(experiment.looks) or _wants_configuration(spec, rows)
 
 
 def reconcile(session: Session, row_id: str) -> bool:
@@ -251,9 +257,18 @@ def reconcile(session: Session, row_id: str) -> bool:
         return False
     kind = KINDS[experiment.kind]
     spec = kind.parse(experiment.spec)
-    due, rows, configurations = _plan(session, experiment, spec)
-    if not due.changes(experiment.looks):
+    if not _can_sample(spec):
         return False
+    due, rows, configurations = plan_of(session, experiment, spec)
+    is_changed = _wants_configuration(spec, rows)
+    if is_changed:
+        known = [row.settings for row in repository.configurations(session, row_id)]
+        _add_cells(session, experiment, next_cells(spec, known, rows), {}, rows)
+        touch(session, experiment)
+        due, rows, configurations = plan_of(session, experiment, spec)
+    due = _own(due, spec)
+    if not due.changes(experiment.looks):
+        return is_changed
     if kind.eliminates:
         for number, reason in due.eliminated.items():
             repository.eliminate(session, row_id, configurations[number][0], reason)
@@ -266,11 +281,11 @@ def reconcile(session: Session, row_id: str) -> bool:
         reason = "its runs have ended" if has_compared and not kind.eliminates else due.finished
         _set_state(session, experiment, "finished", reason)
     experiment.looks = due.looks
-    _touch(session, experiment)
+    touch(session, experiment)
     return True
 
 
-def _plan(
+def plan_of(
     session: Session, experiment: Experiment, spec: Any
 ) -> tuple[Plan, list[CellRow], list[tuple[int, str]]]:
     """What an experiment does next, its cells, and its configurations: arm and environment, by number."""
@@ -296,6 +311,20 @@ def _plan(
     elapsed_s = (database_now(session) - experiment.created_at).total_seconds()
     limits = KINDS[experiment.kind].limits(spec)
     return plan(limits, active, members, looks=experiment.looks, elapsed_s=elapsed_s), rows, [*numbers]
+
+
+def _can_sample(spec: SweepSpec | StudySpec) -> bool:
+    """Whether this process has what chooses a sweep's configurations."""
+    return not isinstance(spec, SweepSpec) or spec.sampler != "tpe" or tpe.is_installed()
+
+
+def _wants_configuration(spec: SweepSpec | StudySpec, rows: Sequence[CellRow]) -> bool:
+    return isinstance(spec, SweepSpec) and wants_configuration(spec, rows)
+
+
+def _own(due: Plan, spec: SweepSpec | StudySpec) -> Plan:
+    """What an experiment does by itself: runs of somebody's script are started in a terminal."""
+    return replace(due, start=[]) if isinstance(spec, SweepSpec) and spec.is_of_scripts else due
 
 
 def _start(
@@ -397,6 +426,8 @@ def _retry_cells(session: Session, experiment: Experiment) -> tuple[int, int]:
         eliminated configurations.
     """
     kind = KINDS[experiment.kind]
+    spec = kind.parse(experiment.spec)
+    is_of_scripts = isinstance(spec, SweepSpec) and spec.is_of_scripts
     rows = scored_rows(session, experiment)
     stopping = sum(row.state == RunState.STOPPING for row in rows)
     if stopping:
@@ -409,7 +440,8 @@ def _retry_cells(session: Session, experiment: Experiment) -> tuple[int, int]:
     for row in rows:
         is_lost = row.started and row.run_id is None
         is_refused = row.error is not None and not kind.eliminates
-        is_empty = is_lost or is_refused or (row.is_changed and row.state in ENDED)
+        is_of_script = is_of_scripts and row.state in (RunState.FAILED, RunState.STOPPED)
+        is_empty = is_lost or is_refused or is_of_script or (row.is_changed and row.state in ENDED)
         if not is_empty and row.state not in (RunState.FAILED, RunState.STOPPED):
             continue
         if row.arm in worse:
@@ -418,7 +450,7 @@ def _retry_cells(session: Session, experiment: Experiment) -> tuple[int, int]:
             (empty if is_empty else ended).append(row)
     ended.sort(key=lambda row: row.run_id or "")
     n_open = sum(row.state is not None and row.state not in ENDED for row in rows)
-    room = max(0, kind.limits(kind.parse(experiment.spec)).concurrency - n_open)
+    room = max(0, kind.limits(spec).concurrency - n_open)
     now, later = ended[:room], ended[room:]
     n_resumed = 0
     for row in now:
@@ -449,10 +481,10 @@ def _change(session: Session, experiment: Experiment, changes: Mapping[str, Any]
     """Change fields of a locked experiment, in its columns and in its spec."""
     experiment.spec = {**experiment.spec, **changes}
     experiment.name = experiment.spec["name"]
-    _touch(session, experiment)
+    touch(session, experiment)
 
 
-def _touch(session: Session, experiment: Experiment) -> None:
+def touch(session: Session, experiment: Experiment) -> None:
     """Bump the revision of a locked experiment; the change is published after the commit."""
     experiment.revision += 1
     record_change(session, experiment.kind, experiment.id, state=experiment.state)

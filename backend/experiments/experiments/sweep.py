@@ -1,14 +1,15 @@
 """Sweeps: the configurations of a request, what is wrong with them, and their cells."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from backend.db import Experiment, ExperimentCell
-from backend.experiments.cells import sampling
+from backend.experiments.cells import sampling, tpe
 from backend.experiments.cells.planning import Limits
 from backend.experiments.cells.rows import CellRow, NewCell
 from backend.experiments.experiments import repository
@@ -17,12 +18,16 @@ from backend.experiments.specs.sweep import SweepSpec
 from backend.platform.errors import Invalid
 from backend.platform.text import UNSTORABLE, unstorable_paths
 from backend.runs.runs import grid, requests
+from backend.runs.runs.external_spec import ExternalFields, external_spec
 from backend.runs.starts import service as starts
-from backend.specs.host_commands import NO_SEED, CommandSpec
-from backend.specs.names import grid_name
+from backend.specs.extras import install_command
+from backend.specs.host_commands import NO_SEED, CommandSpec, script_arguments
+from backend.specs.names import grid_name, script_name
 from backend.specs.problems import NO_FIELD, FieldProblem, InvalidSpec, problems_of, quoted
 from backend.specs.protocols import starts_protocol
 from backend.specs.run import FILLED_IN, parse_run_spec
+from backend.specs.states import ENDED
+from backend.statistics.estimates import interquartile_mean
 
 _SHOWN_PROBLEMS = 20
 
@@ -34,8 +39,41 @@ def check(spec: SweepSpec) -> None:
         Invalid: with one problem per field.
     """
     problems = spec.field_problems()
+    if spec.sampler == "tpe" and not tpe.is_installed():
+        problems["sampler"] = f"needs Optuna, which the server lacks: {install_command('optuna')}"
     if problems:
         raise Invalid([FieldProblem(field=field, message=message) for field, message in problems.items()])
+
+
+def wants_configuration(spec: SweepSpec, cells: Sequence[CellRow]) -> bool:
+    """Whether scores choose another configuration now: nothing waits, and there is room for a run."""
+    if spec.sampler != "tpe" or len({cell.arm for cell in cells}) >= (spec.n_configurations or 0):
+        return False
+    n_open = sum(cell.started and cell.state is not None and cell.state not in ENDED for cell in cells)
+    return all(cell.started or cell.error for cell in cells) and n_open < spec.concurrency
+
+
+def next_cells(
+    spec: SweepSpec, known: Sequence[sampling.ConfigValues], cells: Sequence[CellRow]
+) -> list[NewCell]:
+    """The cells of the configuration that scores choose.
+
+    Args:
+        spec: a sweep that wants one.
+        known: its configurations, by number.
+        cells: all its cells, with their scores.
+    """
+    of_arm: dict[int, list[CellRow]] = defaultdict(list)
+    for cell in cells:
+        of_arm[cell.arm].append(cell)
+    told = []
+    for arm, settings in enumerate(known):
+        scores = [cell.score for cell in of_arm[arm] if cell.counts and cell.score is not None]
+        has_ended = all(cell.error or cell.state is None or cell.state in ENDED for cell in of_arm[arm])
+        score = float(interquartile_mean(np.array(scores))) if scores else None
+        told.append(tpe.Told(settings, score, has_ended))
+    asked = tpe.ask(spec.space, told, spec.sampler_seed)
+    return _cells(spec, [*known, asked], dict.fromkeys(range(len(known)), spec.max_seeds))
 
 
 def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
@@ -46,6 +84,8 @@ def request_of_runs(session: Session, spec: SweepSpec) -> dict[str, Any]:
     """
     if filled_in := sorted(FILLED_IN & spec.run.keys()):
         raise Invalid([FieldProblem(field=f"run.{name}", message=NO_FIELD) for name in filled_in])
+    if spec.is_of_scripts:
+        return dict(spec.run)
     try:
         return requests.describe(session, dict(spec.run))
     except InvalidSpec as error:
@@ -65,6 +105,9 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     problems: dict[tuple[str, str], FieldProblem] = {}
     for settings in configurations:
         try:
+            if spec.is_of_scripts:
+                script_run(spec, settings, 0)
+                continue
             run_spec = grid.parse_spec(grid.merge_settings(spec.run, settings))
             if isinstance(run_spec, CommandSpec):
                 _check_command(spec, run_spec)
@@ -78,6 +121,24 @@ def of(spec: SweepSpec) -> list[sampling.ConfigValues]:
     if spec.objective == "evaluation":
         _check_evaluations(spec, configurations)
     return configurations
+
+
+def script_run(
+    spec: SweepSpec, settings: sampling.ConfigValues, seed: int
+) -> tuple[ExternalFields, dict[str, Any], int | None]:
+    """A run of a script that somebody starts, and what is handed to that: settings, and the seed unless there
+    is only one.
+
+    Raises:
+        InvalidSpec: with one problem per invalid field.
+    """
+    given_seed = seed if spec.max_seeds > 1 else None
+    request = grid.merge_settings(spec.run, settings) | {"seed": given_seed}
+    fields = ExternalFields.model_validate(request)
+    external_spec(fields)
+    script_arguments(fields.config, given_seed)
+    name = script_name(fields.name or f"{fields.algorithm} {fields.environment}", settings, given_seed)
+    return fields.model_copy(update={"name": name}), fields.config, given_seed
 
 
 def _check_command(spec: SweepSpec, run_spec: CommandSpec) -> None:
@@ -180,7 +241,8 @@ def _prepare(session: Session, spec: SweepSpec) -> Planned:
     # In the runs' request, so that all runs stay in one group if the sweep is renamed.
     spec = spec.model_copy(update={"run": request | {"group": request.get("group") or spec.name}})
     configurations = of(spec)
-    spec = pinned(session, spec, configurations[0])
+    if not spec.is_of_scripts:
+        spec = pinned(session, spec, configurations[0])
     return spec.model_dump(mode="json"), _cells(spec, configurations, {})
 
 
@@ -208,7 +270,8 @@ def _extend(
         raise Invalid(problems_of(error)) from None
     check(spec)
     wanted = of(spec)
-    spec = pinned(session, spec, wanted[0])
+    if not spec.is_of_scripts:
+        spec = pinned(session, spec, wanted[0])
     known = [row.settings for row in repository.configurations(session, sweep.id)]
     new = [settings for settings in wanted if settings not in known]
     if spec.n_configurations is not None:

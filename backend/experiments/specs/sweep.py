@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from backend.specs.fields import Strict
-from backend.specs.run_fields import BLANK, MAX_SEEDS, SECTIONS, GivenName, Notes, Seed
+from backend.specs.run_fields import BLANK, EXTERNAL, MAX_SEEDS, SECTIONS, GivenName, Notes, Seed
 
 MAX_CONFIGURATIONS = 1_000
 MAX_RUNS = 10_000
@@ -99,7 +99,8 @@ class SweepSpec(Strict):
     notes: Notes = ""
     """Free text about the sweep, in Markdown."""
     run: dict[str, JsonValue] = Field(
-        description="What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and `grid`."
+        description="What all runs have in common: a body of `POST /runs` without `seed`, `seeds` and "
+        "`grid`. With the origin `external`, `callboard experiments run` starts them in a terminal."
     )
     space: dict[str, Dimension] = Field(
         min_length=1,
@@ -107,14 +108,16 @@ class SweepSpec(Strict):
         description="What varies, by field: `config.<setting>`, `environment_config.<setting>` or "
         "`stop.<limit>`.",
     )
-    sampler: Literal["grid", "random"] = Field(
-        default="grid", description="Every combination of values, or configurations drawn at random."
+    sampler: Literal["grid", "random", "tpe"] = Field(
+        default="grid",
+        description="Every combination of values, or configurations drawn at random, or, after ten such, "
+        "chosen by the scores so far: Optuna's tree-structured Parzen estimator, with the extra optuna.",
     )
     n_configurations: int | None = Field(
         default=None,
         ge=1,
         le=MAX_CONFIGURATIONS,
-        description="Configurations drawn at random; a grid has all combinations.",
+        description="Number of configurations; a grid has all combinations.",
     )
     sampler_seed: Seed = Field(default=0, description="Seed of the random configurations.")
     max_seeds: int = Field(
@@ -152,6 +155,11 @@ class SweepSpec(Strict):
         """Seeds of each configuration before the first comparison."""
         return self.max_seeds if self.racing is None else self.racing.initial_seeds
 
+    @property
+    def is_of_scripts(self) -> bool:
+        """Whether somebody starts its runs, which are of a script of their own, in a terminal."""
+        return self.run.get("origin") == EXTERNAL
+
     def runs_have(self, name: Literal["algorithm", "environment"]) -> str | None:
         """Algorithm or environment of its runs, as the request names it, or its command has it."""
         command: Any = self.run.get("definition") or {}
@@ -167,9 +175,13 @@ class SweepSpec(Strict):
         problems: dict[str, str] = {}
         if not self.name.strip():
             problems["name"] = BLANK
-        for name in ("seed", "seeds", "grid", "origin"):
+        for name in ("seed", "seeds", "grid"):
             if name in self.run:
                 problems[f"run.{name}"] = "a sweep chooses it: leave it out"
+        if "origin" in self.run and not self.is_of_scripts:
+            problems["run.origin"] = f"must be {EXTERNAL}, for a script of your own, or left out"
+        if self.is_of_scripts and self.objective == "evaluation":
+            problems["objective"] = "runs of a script of your own are not evaluated: use training"
         for path, dimension in self.space.items():
             section, _, name = path.partition(".")
             given = self.run.get(section)
@@ -178,14 +190,18 @@ class SweepSpec(Strict):
                     "is not a setting: use a field of config, environment_config or stop, such as "
                     "config.learning_rate"
                 )
+            elif self.is_of_scripts and section != "config":
+                problems[f"space.{path}"] = "a script of your own has settings in config only"
             elif isinstance(given, dict) and name in given:
                 problems[f"space.{path}"] = f"is also in run.{section}: give it once"
             elif self.sampler == "grid" and dimension.values is None and dimension.n is None:
                 problems[f"space.{path}.n"] = "is required: how many values of the range the grid takes"
-            elif self.sampler == "random" and dimension.n is not None:
+            elif self.sampler != "grid" and dimension.n is not None:
                 problems[f"space.{path}.n"] = "only a grid has a number of values of a range"
-        if self.sampler == "random" and self.n_configurations is None:
-            problems["n_configurations"] = "is required by the sampler random"
+        if self.sampler != "grid" and self.n_configurations is None:
+            problems["n_configurations"] = f"is required by the sampler {self.sampler}"
+        if self.sampler == "tpe" and self.racing is not None:
+            problems["racing"] = "must be null: the sampler tpe compares configurations itself"
         if self.sampler == "grid" and self.n_configurations is not None:
             problems["n_configurations"] = "a grid has all combinations: leave it out"
         if self.racing is not None and self.racing.initial_seeds > self.max_seeds:
@@ -198,7 +214,7 @@ class SweepSpec(Strict):
         return problems | ({} if problems else self._size_problems())
 
     def _size_problems(self) -> dict[str, str]:
-        if self.sampler == "random":
+        if self.sampler != "grid":
             n = self.n_configurations or 0
         else:
             n = prod(

@@ -9,11 +9,19 @@ from sqlalchemy.orm import Session
 
 from backend.db import Experiment
 from backend.drawing.palette import Theme
-from backend.experiments.experiments import repository, service
+from backend.experiments.experiments import repository, scripts, service
 from backend.experiments.experiments.schemas import ExperimentChanges
 from backend.experiments.specs.sweep import SweepSpec
 from backend.experiments.sweeps import figures
-from backend.experiments.sweeps.schemas import SweepDetail, SweepExtension, SweepOut, SweepPage
+from backend.experiments.sweeps.schemas import (
+    NextRun,
+    ScriptReport,
+    ScriptState,
+    SweepDetail,
+    SweepExtension,
+    SweepOut,
+    SweepPage,
+)
 from backend.http.access import Operator, Viewer
 from backend.http.dependencies import ReadSession, Work, WriteSession
 from backend.http.figures import FORMATS, RequestedForm, file_response
@@ -23,6 +31,7 @@ from backend.http.routing import ResourceRouter
 from backend.http.transfer import json_response
 from backend.platform.text import Text
 from backend.specs.fields import ULID
+from backend.specs.states import RunState
 
 router = ResourceRouter(prefix="/sweeps", tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -100,6 +109,23 @@ def retry_sweep(sweep_id: SweepId, principal: Operator, session: WriteSession) -
     """Queue its failed and stopped runs again, start others in place of deleted and changed ones, and
     continue the sweep."""
     return _summary(session, service.retry(session, "sweep", sweep_id))
+
+
+@router.post("/{sweep_id}/next")
+def take_next_run(sweep_id: SweepId, principal: Operator, session: WriteSession) -> NextRun:
+    """Create the run of the sweep's next configuration, to start its script: for a sweep whose `run` has the
+    origin `external`. `callboard experiments run` does this. The run is lost unless its script, or a report,
+    is heard of every minute."""
+    return NextRun.of(*scripts.take(session, sweep_id, principal))
+
+
+@router.post("/{sweep_id}/report")
+def report_run(
+    sweep_id: SweepId, body: ScriptReport, principal: Operator, session: WriteSession
+) -> ScriptState:
+    """Report that the script of a run of the sweep goes on, or how it has ended."""
+    run = scripts.report(session, sweep_id, body.run, RunState(body.state), body.reason, free=body.free)
+    return ScriptState(state=run.state, stop_requested=run.stop_requested is not None)
 
 
 @router.post("/{sweep_id}/extend")

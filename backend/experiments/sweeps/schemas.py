@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, JsonValue
@@ -13,12 +13,14 @@ from backend.db.experiment import ExperimentState
 from backend.experiments.cells.planning import CHANGED
 from backend.experiments.cells.rows import CellRow
 from backend.experiments.experiments.repository import CellCounts
+from backend.experiments.experiments.scripts import Taken
 from backend.experiments.specs.sweep import MAX_CONFIGURATIONS, Budget, SweepSpec
 from backend.platform.schemas import Id, Number, Page
+from backend.platform.text import Text
 from backend.runs.runs.names import names_of_settings
-from backend.specs.fields import Schema, Strict
+from backend.specs.fields import ULID, Schema, Strict
 from backend.specs.run_fields import MAX_SEEDS
-from backend.specs.states import BROKEN_OFF, ENDED
+from backend.specs.states import BROKEN_OFF, ENDED, RunState
 from backend.statistics.estimates import interquartile_mean, median
 
 
@@ -35,6 +37,58 @@ class SweepExtension(Strict):
         default=None, description="Further values by field, of settings that vary over a list of values."
     )
     budget: Budget | None = Field(default=None, description="New limits, which replace the former ones.")
+
+
+class NextRun(Schema):
+    """The next run of a sweep whose script somebody starts."""
+
+    run: Id | None
+    """Id of the run; null if none is due now. Ask again while the sweep is running."""
+    config: dict[str, Any]
+    """Settings of the run, to be handed to the script."""
+    seed: int | None
+    """Seed to be handed to the script; null if it gets none."""
+    token: str | None
+    """Token with which the script can write this run alone, until its end is reported."""
+    state: ExperimentState
+    """State of the sweep."""
+    state_reason: str
+    """Why the sweep is in its state."""
+
+    @classmethod
+    def of(cls, sweep: Experiment, taken: Taken | None) -> Self:
+        """From the sweep's row, and what was taken."""
+        run, config, seed, token = taken or (None, {}, None, None)
+        return cls(
+            run=None if run is None else run.id,
+            config=config,
+            seed=seed,
+            token=token,
+            state=sweep.state,
+            state_reason=sweep.state_reason,
+        )
+
+
+class ScriptReport(Strict):
+    """The body of `POST /sweeps/{id}/report`."""
+
+    run: str = Field(pattern=ULID, description="Id of the run.")
+    state: Literal["running", "finished", "failed", "stopped"] = Field(
+        description="Whether its script goes on, or how it has ended."
+    )
+    reason: Text | None = Field(default=None, max_length=2_000, description="A line for the run's page.")
+    free: bool = Field(
+        default=False, description="Whether its configuration and seed are to be run again, by another run."
+    )
+
+
+class ScriptState(Schema):
+    """What is known of a run whose script somebody has started."""
+
+    state: RunState
+    """State of the run."""
+    stop_requested: bool
+    """Whether its script is to be stopped."""
 
 
 class SweepOut(Schema):

@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
+from typing import NamedTuple
 
 from pydantic import ValidationError
 from sqlalchemy import and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from backend.db import Host, Run, Transition
+from backend.db.clock import database_now
 from backend.specs.environments.custom import CustomEnvironment
 from backend.specs.host_commands import HostCommand
 from backend.specs.run_fields import CALLBOARD
@@ -19,9 +21,21 @@ from backend.specs.states import LEASED, RunState
 CLAIM_ORDER = (Run.priority.desc(), Run.id)
 """The order in which workers claim queued runs: the highest priority, then the oldest."""
 
+_RECENT = timedelta(minutes=2)
+"""Of several definitions of a command, those of hosts that were heard of in this time come first."""
 _RECENT_RUNS = 1000
 _MIN_TRAINING_S = 10.0
 """A run's rate is known after this training time."""
+
+
+class PublishedCommand(NamedTuple):
+    """A command as hosts define it."""
+
+    command: HostCommand
+    hosts: list[str]
+    """The hosts that define it so."""
+    other_hosts: list[str]
+    """Those that define it otherwise."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +88,32 @@ def custom_environments(session: Session) -> dict[str, tuple[CustomEnvironment, 
     return environments
 
 
-def commands(session: Session) -> dict[str, tuple[HostCommand, list[str]]]:
-    """Every command by name as in the latest heartbeat, with the hosts that define it so."""
-    published: dict[str, tuple[HostCommand, list[str]]] = {}
-    for host in session.scalars(select(Host).order_by(Host.last_seen_at)):
+def commands(session: Session, wanted_host: object = None) -> dict[str, PublishedCommand]:
+    """Every command by name.
+
+    Of several definitions it is that of the wanted host, else that of the most hosts which were heard of
+    recently, else that of the most hosts, else that of the host whose name comes first.
+    """
+    recent = database_now(session) - _RECENT
+    definitions: dict[str, dict[str | None, list[tuple[HostCommand, Host]]]]
+    definitions = defaultdict(lambda: defaultdict(list))
+    for host in all_hosts(session):
         for row in host.commands:
             try:
                 command = HostCommand.model_validate(row)
             except ValidationError:  # the row is damaged: the next heartbeat replaces it
                 continue
-            before, names = published.get(command.name, (command, []))
-            same = names if before == command else []
-            published[command.name] = (command, sorted([*same, host.id]))
+            definitions[command.name][command.definition].append((command, host))
+
+    def rank(equal: Sequence[tuple[HostCommand, Host]]) -> tuple[bool, int, int]:
+        n_recent = sum(host.stopped_at is None and host.last_seen_at >= recent for _, host in equal)
+        return any(host.id == wanted_host for _, host in equal), n_recent, len(equal)
+
+    published = {}
+    for name, by_digest in definitions.items():
+        chosen = max(by_digest.values(), key=rank)
+        others = [host.id for equal in by_digest.values() if equal is not chosen for _, host in equal]
+        published[name] = PublishedCommand(chosen[0][0], [host.id for _, host in chosen], sorted(others))
     return published
 
 

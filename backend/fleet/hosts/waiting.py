@@ -208,9 +208,11 @@ def _no_packages(run: Run, hosts: Sequence[Host]) -> str:
         if any(_has(host, package) for host in hosts):
             continue
         if run.command is not None:
+            changed = [host.id for host in hosts if package.partition("==")[0] in host.provided]
+            otherwise = f" ({', '.join(changed)} now: otherwise)" if changed else ""
             return (
-                f"no host that may claim it has the command {run.command} as it was when the run was created:"
-                " start another run, or define it so again in a host's file"
+                f"no host that may claim it has the command {run.command} as it was when the run was created"
+                f"{otherwise}: start another run, or define it so again in a host's file"
             )
         name = package.partition("==")[0]
         others = "".join(f"; {host.id} has {host.versions[name]}" for host in hosts if name in host.versions)

@@ -64,6 +64,7 @@ EXAMPLES: dict[str, Any] = {
     "StepNoteRequest": {"agent_steps": 400_000, "text": "Entropy falls from here on."},
     "StepNoteChange": {"text": "Entropy falls from here on, with beta halved."},
     "StudySource": {"sweep": "01JD3R4T6V8X0Z2B4D6F8H0K2M"},
+    "ScriptReport": {"run": "01JZZZZZZZZZZZZZZZZZZZZZZZ", "state": "finished"},
     "StudyExtension": {"draws": 17},
     "StudySpec": {
         "name": "learning rates",

@@ -148,6 +148,8 @@ class CommandOut(Schema):
     """Digest of the definition: hosts with another one do not claim its runs."""
     hosts: list[str]
     """The hosts that define it so."""
+    other_hosts: list[str]
+    """Those that define it otherwise: they claim runs whose `host` they are."""
 
 
 class CommandPage(Page):

@@ -39,8 +39,9 @@ def commands(session: Session) -> list[CommandOut]:
             defaults=command.config({}),
             definition=command.definition or "",
             hosts=names,
+            other_hosts=others,
         )
-        for name, (command, names) in sorted(hosts.commands(session).items())
+        for name, (command, names, others) in sorted(hosts.commands(session).items())
     ]
 
 

@@ -81,6 +81,7 @@ def record(
     )
     session.add(checkpoint)
     run.attempts_without_checkpoint = run.host_deaths = 0
+    run.checkpoint_requested_at = None
 
 
 def add_copy(session: Session, original: Checkpoint, run_id: str, file: str) -> None:

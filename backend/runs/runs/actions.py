@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from backend.db import Run
-from backend.db.changes import record_change
+from backend.db.changes import host_queue, record_change, record_work
 from backend.db.clock import database_now
 from backend.platform.errors import Conflict, NotFound, Overwritten
 from backend.runs.runs import external, repository, service
@@ -64,6 +64,25 @@ def stop(session: Session, run_id: str, *, kill: bool) -> Run:
         service.transition(session, run, RunState.STOPPED, f"stopped while {state}")
         return run
     service.request_stop(session, run, kill=kill)
+    return run
+
+
+def request_checkpoint(session: Session, run_id: str) -> Run:
+    """Request a checkpoint of a run that goes on training. Repeated requests are harmless.
+
+    Raises:
+        Conflict: it is not running, or it is an external run, whose script saves what it likes.
+    """
+    run = service.get(session, run_id, for_update=True)
+    if run.origin == EXTERNAL:
+        raise Conflict("its script saves its files itself: Callboard cannot ask for one")
+    if run.state != RunState.RUNNING:
+        raise Conflict(f"the run is {run.state}: only a running run saves a checkpoint on request")
+    if run.checkpoint_requested_at is None:
+        run.checkpoint_requested_at = database_now(session)
+        if run.host is not None:
+            record_work(session, host_queue(run.host))
+        service.touch(session, run)
     return run
 
 

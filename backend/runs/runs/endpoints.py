@@ -312,6 +312,12 @@ def kill_run(run_id: RunId, principal: Operator, session: WriteSession) -> RunOu
     return RunOut.of(actions.stop(session, run_id, kill=True))
 
 
+@router.post("/{run_id}/checkpoint")
+def save_checkpoint(run_id: RunId, principal: Operator, session: WriteSession) -> RunOut:
+    """Have a running run save a checkpoint now and go on."""
+    return RunOut.of(actions.request_checkpoint(session, run_id))
+
+
 @router.post("/{run_id}/resume")
 def resume_run(
     run_id: RunId, principal: Operator, session: WriteSession, body: ResumeRequest | None = None

@@ -151,6 +151,12 @@ def add_log_lines(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     session.execute(insert(LogLine), rows)
 
 
+def wanted_checkpoints(session: Session, ids: Sequence[str]) -> dict[str, datetime]:
+    """When a checkpoint was requested, of those of the runs of which one is awaited."""
+    wanted = select(Run.id, Run.checkpoint_requested_at).where(Run.checkpoint_requested_at.is_not(None))
+    return dict(session.execute(wanted.where(Run.id.in_(ids))).all())
+
+
 def groups_of(session: Session, ids: Sequence[str]) -> dict[str, str | None]:
     """The groups of those of these runs that exist."""
     return dict(session.execute(select(Run.id, Run.group).where(Run.id.in_(ids))).all())

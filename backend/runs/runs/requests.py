@@ -44,7 +44,7 @@ def create(work: UnitOfWork, request: dict[str, Any] | ExternalFields, principal
     if isinstance(request, ExternalFields):
         if principal.only_own_run:
             raise Forbidden("this token may only write the run of its command")
-        return [_create_external(work.write, request, principal)]
+        return [create_external(work.write, request, principal)]
     planned = specs(work.read, request)
     if principal.only_external_runs:  # a request that cannot be read is not one for a run of ours
         raise Forbidden(f"this token may only create external runs: set origin to {EXTERNAL}")
@@ -103,12 +103,12 @@ def describe(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     if "command" in request:
         if "definition" in request:
             raise InvalidSpec([FieldProblem(field="definition", message=NO_FIELD)])
-        commands = hosts.commands(session)
+        commands = hosts.commands(session, request.get("host"))
         command = commands.get(str(request["command"]))
         if command is None:
             message = missing(request["command"], commands)
             raise InvalidSpec([FieldProblem(field="command", message=message)])
-        return request | {"definition": command[0].model_dump(mode="json")}
+        return request | {"definition": command.command.model_dump(mode="json")}
     environment = request.get("environment")
     if not is_custom(environment):
         return request
@@ -153,7 +153,7 @@ def warnings(session: Session, runs: Sequence[Run]) -> list[str]:
     return [*host_warnings(session, runs), *dict.fromkeys(without_effect)]
 
 
-def _create_external(session: Session, fields: ExternalFields, principal: Principal) -> Run:
+def create_external(session: Session, fields: ExternalFields, principal: Principal) -> Run:
     """Store the run of a request, which is `running`.
 
     Raises:

@@ -211,6 +211,8 @@ class RunOut(Schema):
     """Why the run is in its state."""
     stop_requested: Literal["stop", "kill"] | None
     """`stop` or `kill` while such a request is pending; null otherwise."""
+    checkpoint_requested_at: datetime | None
+    """When a checkpoint was requested, until one is saved; null otherwise."""
     created_at: datetime
     """When the run was created."""
     created_by: str | None

@@ -198,6 +198,7 @@ def transition(
         run.host = None
         run.lease_expires_at = None
         run.agent_steps_per_s = None
+        run.checkpoint_requested_at = None
     if after in ENDED:
         run.ended_at = now
         run.stop_requested = None
@@ -232,6 +233,11 @@ def request_stop(session: Session, run: Run, *, kill: bool, by: str = "") -> Non
             touch(session, run)
     if run.state != RunState.STOPPING:
         transition(session, run, RunState.STOPPING, f"{'kill' if kill else 'stop'} requested{by}")
+
+
+def wanted_checkpoints(session: Session, run_ids: Iterable[str]) -> dict[str, datetime]:
+    """When checkpoints of these runs were requested that are not recorded yet, by id."""
+    return repository.wanted_checkpoints(session, list(run_ids))
 
 
 def touch(session: Session, run: Run, parts: Collection[str] = ()) -> int:

@@ -142,6 +142,7 @@ const runPath = (id: string) => ({ params: { path: { run_id: id } } });
 export const runActions = {
   stop: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/stop', runPath(id))),
   kill: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/kill', runPath(id))),
+  checkpoint: (id: string) => unwrap(api.POST('/api/v1/runs/{run_id}/checkpoint', runPath(id))),
   resume: (id: string, body: ResumeRequest) =>
     unwrap(api.POST('/api/v1/runs/{run_id}/resume', { ...runPath(id), body })),
   archive: (id: string, archived: boolean) =>

@@ -83,6 +83,21 @@ def test_fields_of_own_runs_are_refused(tmp_path: Path) -> None:
             r"a.parameters.n: default: must be at most 2, got 3",
         ),
         (
+            '[a]\narguments = ["a"]\nfolder = "/"\n'
+            'parameters.n = { type = "number", default = 3, minimum = 0, maximum = inf }',
+            r"commands.toml: a.parameters.n.maximum: must be a finite number",
+        ),
+        (
+            '[a]\narguments = ["a"]\nfolder = "/"\n'
+            'parameters.n = { type = "integer", default = 3, minimum = nan, maximum = 9 }',
+            r"commands.toml: a.parameters.n.minimum: must be a finite number",
+        ),
+        (
+            '[a]\narguments = ["a"]\nfolder = "/"\n'
+            'parameters.n = { type = "number", default = nan, minimum = 0, maximum = 9 }',
+            r"commands.toml: a.parameters.n.default: must be a boolean, a finite number or a text",
+        ),
+        (
             '[a]\narguments = ["a"]\nfolder = "/"\nparameters.t = { type = "text", default = "" }',
             r"a.parameters.t: needs either pattern",
         ),

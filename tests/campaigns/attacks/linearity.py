@@ -29,8 +29,8 @@ from tests.support.rows import CARTPOLE, external_request
 
 LENGTH = 2**21
 """Of the longest texts, also for patterns that meet shorter ones only."""
-BOUNDS = {"filters.parse": 2_000}
-"""Largest lengths of what is not meant for longer texts."""
+BOUNDS = {"filters.": 2_000}
+"""By a part of their names, largest lengths of what no request can give longer texts to."""
 MAX_RATIO = 2.5
 """Of the processor time of a text to that of half of it, medians of `N`."""
 EARLY_SHARE = 32
@@ -120,7 +120,7 @@ def linear_patterns_and_parsers(target: Target, report: Report) -> None:
     worst, n_compared = (0.0, ""), 0
     for unit, start, end in product(UNITS, ENDS, ENDS):
         for name, parse in parsers.items():
-            longest = BOUNDS.get(name, LENGTH)
+            longest = next((bound for part, bound in BOUNDS.items() if part in name), LENGTH)
             shortest = longest // EARLY_SHARE if longest == LENGTH else longest
             for length, most in ((shortest, EARLY_RATIO), (longest, MAX_RATIO)):
                 texts = [start + unit * (n // len(unit)) + end for n in (length // 2, length)]

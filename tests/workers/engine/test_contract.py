@@ -25,6 +25,7 @@ from backend.specs.events import (
     AnyEvent,
     EndedEvent,
     EvaluationEvent,
+    HistogramEvent,
     PointsEvent,
     ReportEvent,
     SettingsChangedEvent,
@@ -296,6 +297,8 @@ def test_algorithm_trains_is_evaluated_changes_settings_and_stops(attempts: Atte
     assert {name for name in names if name.startswith("env/")} == {"env/two", "env/last"}
     assert {value for _, value in columns(events, "env/two")} == {2.0}
     assert {value for _, value in columns(events, "env/last")} == {20.0}
+    histograms = {histogram.metric for histogram in only(HistogramEvent, events)}
+    assert histograms >= {"policy/actions", "policy/values"}
 
 
 @pytest.mark.service

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from backend.specs.commands import COMMAND, ChangeSettings, Stop, Watch
+from backend.specs.commands import COMMAND, ChangeSettings, SaveCheckpoint, Stop, Watch
 from workers.engine.processes.child import kill_all
 
 _HEADER = struct.Struct("<Q")
@@ -27,6 +27,7 @@ class Control:
         self._buffer = b""
         self._stop: Stop | None = None
         self._settings: list[ChangeSettings] = []
+        self._is_checkpoint_wanted = False
         self._interrupts = False
         self._signalled = False
         self.watched = False
@@ -70,6 +71,11 @@ class Control:
         taken, self._settings = self._settings, []
         return taken
 
+    def take_checkpoint_request(self) -> bool:
+        """Whether a checkpoint was requested since the last call."""
+        taken, self._is_checkpoint_wanted = self._is_checkpoint_wanted, False
+        return taken
+
     def send_frame(self, agent_steps: int, jpeg: bytes) -> None:
         """Send a frame; drop it if the socket is full or closed."""
         if self._socket is not None:
@@ -94,6 +100,8 @@ class Control:
                         self._stop = stop
                     case ChangeSettings() as settings:
                         self._settings.append(settings)
+                    case SaveCheckpoint():
+                        self._is_checkpoint_wanted = True
                     case Watch(on=on):
                         self.watched = on
 

@@ -211,7 +211,10 @@ class Training:
                 end = self._stop_reason()
                 self._evaluate(learner, last=end is not None and end.state == "finished")
                 self._counted_until = self._reported_at = time.monotonic()  # evaluation is not training time
-            is_checkpoint_due = self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s
+            is_checkpoint_due = (
+                self._control.take_checkpoint_request()
+                or self._since_checkpoint_s() >= self.spec.config.checkpoint_interval_s
+            )
             if is_checkpoint_due:
                 self._settle(learner)
             end = self._stop_reason()

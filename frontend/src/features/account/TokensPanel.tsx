@@ -19,6 +19,18 @@ const LIFETIMES = [
 
 const EXTERNAL_RUNS = 'external_runs';
 const EXTERNAL_ROLE = 'own external runs only';
+/** Scope of the token that the script of a command has. */
+const RUN = 'run';
+
+function roleName({ scope, role }: Token): string {
+  if (scope === RUN) return 'writes this run only';
+  return scope === EXTERNAL_RUNS ? EXTERNAL_ROLE : role;
+}
+
+function expiry({ scope, expires_at: at }: Token): string {
+  if (at) return formatDay(at);
+  return scope === RUN ? 'With its script' : 'Never';
+}
 
 /** API tokens: created, shown once, revoked. */
 export function TokensPanel({ role: ownRole }: { role: Role }) {
@@ -121,7 +133,7 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
                   <td className={classes.name}>
                     <span className="whole">{token.name}</span>
                   </td>
-                  <td>{token.scope === EXTERNAL_RUNS ? EXTERNAL_ROLE : token.role}</td>
+                  <td>{roleName(token)}</td>
                   <td className="wide">
                     <RelativeTime at={token.created_at} />
                   </td>
@@ -132,7 +144,7 @@ export function TokensPanel({ role: ownRole }: { role: Role }) {
                   >
                     {token.last_used_at ? <RelativeTime at={token.last_used_at} /> : 'Never'}
                   </td>
-                  <td>{token.expires_at ? formatDay(token.expires_at) : 'Never'}</td>
+                  <td>{expiry(token)}</td>
                   <td className="actions">
                     <Button
                       size="compact-xs"
@@ -176,8 +188,10 @@ function Revoke({ token, onClose, onRevoked }: RevokeProps) {
         onRevoked();
       }}
     >
-      Requests that use this token, or a token created with it, will be rejected. This cannot be undone;
-      scripts that use it need a new token.
+      {token?.scope === RUN
+        ? 'The script of this run goes on, but nothing more that it logs is stored. This cannot be undone.'
+        : 'Requests that use this token, or a token created with it, will be rejected. This cannot be undone; ' +
+          'scripts that use it need a new token.'}
     </ConfirmDialog>
   );
 }

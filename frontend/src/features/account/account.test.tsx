@@ -102,6 +102,7 @@ it('TokensPanel shows what created a token and its last use', async () => {
   service.items['/api/v1/tokens'] = [
     token,
     { ...token, id: 'N', name: 'new', scope: 'external_runs', last_used_at: null },
+    { ...token, id: 'R', name: 'run 01', scope: 'run', expires_at: null },
   ];
   show(<TokensPanel role="admin" />);
   const used = await screen.findByRole('row', { name: /nightly/ });
@@ -111,6 +112,9 @@ it('TokensPanel shows what created a token and its last use', async () => {
   const scoped = screen.getByRole('row', { name: /new/ });
   expect(scoped.textContent).toContain('own external runs only');
   expect(scoped.textContent).toContain('Token “first”Never');
+  const ofScript = screen.getByRole('row', { name: /run 01/ });
+  expect(ofScript.textContent).toContain('writes this run only');
+  expect(ofScript.textContent).toContain('With its script');
 });
 
 it('TokensPanel shows more than one page of tokens', async () => {

@@ -41,6 +41,6 @@ export function methodName(method: string | null): string {
 export function creatorName({ created_with, parent_name }: Token): string {
   if (created_with === 'token') return parent_name ? `Token “${parent_name}”` : 'A token';
   if (created_with === 'session') return 'Browser';
-  if (created_with === 'run') return 'A command';
+  if (created_with === 'run') return 'A run';
   return created_with === 'command line' ? 'Command line' : 'Unknown';
 }

@@ -68,6 +68,10 @@ it('a verdict offers no seeds when it is decided, when they are queued, or are n
   show({ seeds: null, missing: [] }, { better: 'a', p_adjusted: 0.01 });
   expect(text()).toContain('lr a is better than the baseline lr b');
   cleanup();
+  // By the test the other one is better than the one with the higher score.
+  show({}, { better: 'b', p_adjusted: 0.01 });
+  expect(text()).toContain('lr a is ahead of the baseline lr b');
+  cleanup();
   show({ missing: [missing(0, 'R', 2), missing(0, 'S', 2)] });
   expect(text()).toContain('4 seeds queued or training.');
   cleanup();

@@ -59,7 +59,7 @@ function VerdictOf({ comparison, verdict, isNamed }: OfProps) {
     <div>
       {isNamed && <div className="muted">{shortEnvironmentName(verdict.environment)}</div>}
       <strong>
-        <Name name={best.name} /> {headline(result, rival !== undefined)}
+        <Name name={best.name} /> {headline(result, best.id, rival !== undefined)}
         {rival && (
           <>
             {' '}
@@ -78,14 +78,14 @@ function VerdictOf({ comparison, verdict, isNamed }: OfProps) {
           {plural(left, 'seed')} that broke off {left > 1 ? 'are' : 'is'} left out.
         </div>
       )}
-      {rival && !result?.better && <Missing verdict={verdict} />}
+      {rival && result?.better !== best.id && <Missing verdict={verdict} />}
     </div>
   );
 }
 
-function headline(result: Improvement | undefined, hasRival: boolean): string {
+function headline(result: Improvement | undefined, best: string, hasRival: boolean): string {
   if (!hasRival) return 'is the only config with a score';
-  return result?.better ? 'is better than' : 'is ahead of';
+  return result?.better === best ? 'is better than' : 'is ahead of';
 }
 
 /** The difference of a group of a pair from the other one, with its interval. */

@@ -27,6 +27,7 @@ const HOST = {
   queues: ['cpu'],
   slots: 1,
   devices: ['cpu'],
+  commands: [],
   versions: {},
   load: { gpus: [], package_problems: {}, recent: { cpu: [], memory: [], gpus: [], duration_s: null } },
   runs: [],
@@ -51,6 +52,11 @@ it('HostPanel removes a host whose worker has ended, after a confirmation', asyn
   expect(sent).not.toContain('DELETE /api/v1/hosts/lab');
   fireEvent.click(dialog.getByRole('button', { name: 'Remove' }));
   await waitFor(() => expect(sent).toContain('DELETE /api/v1/hosts/lab'));
+});
+
+it('HostPanel lists the commands that runs may start', () => {
+  show({ commands: ['train', 'sweep-lr'] });
+  expect(screen.getByText('train, sweep-lr')).toBeTruthy();
 });
 
 it('HostPanel says why the algorithms of a package are off', () => {

@@ -121,6 +121,12 @@ export function HostPanel({ host }: { host: Host }) {
         <dd>{host.queues.join(', ')}</dd>
         <dt>Devices</dt>
         <dd>{host.devices.join(', ') || 'cpu'}</dd>
+        {host.commands.length > 0 && (
+          <>
+            <dt>Commands</dt>
+            <dd>{host.commands.join(', ')}</dd>
+          </>
+        )}
         <dt>Versions</dt>
         <dd className="num">{versions.map(([name, version]) => `${name} ${version}`).join(', ') || DASH}</dd>
         {packageProblems.length > 0 && (

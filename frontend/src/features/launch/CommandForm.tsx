@@ -88,10 +88,14 @@ export default function CommandForm({ commands, command, onCommand, onStarted, o
             <h2 className="section-title">Command</h2>
             <Choices
               label="Command"
-              choices={commands.map(({ name, title, summary, hosts }) => ({
+              choices={commands.map(({ name, title, summary, hosts, other_hosts: others }) => ({
                 id: name,
                 title,
-                text: [summary, `On ${hosts.join(', ')}.`],
+                text: [
+                  summary,
+                  `On ${hosts.join(', ')}.`,
+                  ...(others.length > 0 ? [`Defined otherwise on ${others.join(', ')}.`] : []),
+                ],
               }))}
               value={command.name}
               onChange={onCommand}

@@ -3,9 +3,9 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { environmentsQuery } from '@/api/catalogue';
 import { checkpointsQuery, type Checkpoint } from '@/api/runResources';
-import type { Run } from '@/api/runs';
+import { type Run, runActions, useRunMutation } from '@/api/runs';
 import { withTicket } from '@/api/session';
-import { ButtonLink, ShowMore } from '@/components/controls';
+import { ButtonLink, LoadingButton, ShowMore } from '@/components/controls';
 import { Empty, Loading, Problem } from '@/components/feedback';
 import { PermittedButton, useDenied } from '@/components/permission';
 import { ScrollPanel } from '@/components/ScrollPanel';
@@ -30,16 +30,21 @@ export default function CheckpointsTab({ run }: { run: Run }) {
   if (error && !data) return <Problem error={error} onRetry={() => void refetch()} />;
   if (!data) return <Loading label="Loading the checkpoints" />;
   const checkpoints = data.pages.flatMap(({ items }) => items);
+  const external = isExternal(run);
+  const now = !external && run.state === 'running' && <CheckpointNow run={run} />;
   if (checkpoints.length === 0) {
     return (
-      <Empty>
-        {isExternal(run) ? 'No checkpoints yet: the run’s script has sent no file.' : 'No checkpoints yet.'}
-      </Empty>
+      <>
+        {now}
+        <Empty>
+          {external ? 'No checkpoints yet: the run’s script has sent no file.' : 'No checkpoints yet.'}
+        </Empty>
+      </>
     );
   }
-  const external = isExternal(run);
   return (
     <>
+      {now}
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {external ? <p className="muted">{FILES_OF_SCRIPT}</p> : <PlayWithAgent run={run} />}
       <ScrollPanel label="Checkpoints">
@@ -105,6 +110,28 @@ export default function CheckpointsTab({ run }: { run: Run }) {
       )}
       <ShowMore query={pages} mt={8} />
     </>
+  );
+}
+
+/** Has a running run save a checkpoint. */
+function CheckpointNow({ run }: { run: Run }) {
+  const denied = useDenied();
+  const save = useRunMutation((id: string) => runActions.checkpoint(id));
+  const isAwaited = run.checkpoint_requested_at !== null;
+  return (
+    <div>
+      <LoadingButton
+        size="compact-sm"
+        variant="default"
+        loading={save.isPending || isAwaited}
+        unavailable={denied !== undefined}
+        title={denied}
+        onClick={() => save.mutate(run.id)}
+      >
+        Checkpoint now
+      </LoadingButton>
+      {save.isError && <Problem error={save.error} />}
+    </div>
   );
 }
 

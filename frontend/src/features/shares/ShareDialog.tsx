@@ -40,7 +40,8 @@ export function ShareDialog({ page, onClose }: Props) {
     onSuccess: refetch,
   });
   const freeze = useMutation({
-    mutationFn: async () => save(await freezePage({ ...page, names }), `${page.title}.html`),
+    mutationFn: async () =>
+      save(await freezePage({ ...page, names }), `${names ? page.title : 'callboard'}.html`),
   });
   const link = create.data && new URL(served(create.data.path), location.origin).href;
   const error = create.error ?? freeze.error;

@@ -14,17 +14,17 @@ const wholeNumber = (typed: string, min: number, max: number): string | null => 
     : `Enter a whole number from ${formatInteger(min)} to ${formatInteger(max)}.`;
 };
 
-/** Adds seeds, and configurations of a random sweep. */
+/** Adds seeds, and configurations of a sweep that is no grid. */
 export function ExtendDialog({ sweep, onClose }: { sweep: Sweep; onClose: () => void }) {
   const { max_seeds, n_configurations = null, sampler } = sweep.spec;
-  const isRandom = sampler === 'random' && n_configurations !== null;
+  const canGrow = sampler !== 'grid' && n_configurations !== null;
   const [seeds, setSeeds] = useState(String(max_seeds));
   const [further, setFurther] = useState('0');
   const extend = useSweepMutation(sweep.id, (body: SweepExtension) => sweepActions.extend(sweep.id, body));
   const seedsError = wholeNumber(seeds, max_seeds, MAX_SEEDS);
-  const furtherError = isRandom ? wholeNumber(further, 0, MAX_CONFIGURATIONS - n_configurations) : null;
+  const furtherError = canGrow ? wholeNumber(further, 0, MAX_CONFIGURATIONS - n_configurations) : null;
   const nSeeds = parseNumber(seeds);
-  const nFurther = isRandom ? parseNumber(further) : 0;
+  const nFurther = canGrow ? parseNumber(further) : 0;
   const isValid = seedsError === null && furtherError === null;
   const isChanged = nSeeds !== max_seeds || nFurther > 0;
   const serverError = (field: string): string | null =>
@@ -36,7 +36,7 @@ export function ExtendDialog({ sweep, onClose }: { sweep: Sweep; onClose: () => 
     if (!isValid || !isChanged) return;
     const body = {
       ...(nSeeds === max_seeds ? {} : { max_seeds: nSeeds }),
-      ...(nFurther > 0 && isRandom ? { n_configurations: n_configurations + nFurther } : {}),
+      ...(nFurther > 0 && canGrow ? { n_configurations: n_configurations + nFurther } : {}),
     };
     extend.mutate(body, { onSuccess: onClose });
   };
@@ -54,9 +54,9 @@ export function ExtendDialog({ sweep, onClose }: { sweep: Sweep; onClose: () => 
           onChange={({ currentTarget }) => setSeeds(currentTarget.value)}
           data-autofocus
         />
-        {isRandom && (
+        {canGrow && (
           <TextInput
-            label="Further random configurations"
+            label={sampler === 'random' ? 'Further random configurations' : 'Further configurations'}
             description={`In addition to the ${plural(n_configurations, 'configuration')} so far.`}
             inputMode="numeric"
             autoComplete="off"

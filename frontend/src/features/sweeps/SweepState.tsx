@@ -43,7 +43,10 @@ export function configurationCount({ n_configurations, n_active, spec, state }: 
 export function progressOf(sweep: Sweep): { fraction: number; text: string } {
   const { runs, spec, state, n_configurations, n_not_needed } = sweep;
   const n_started = Object.values(runs).reduce((sum, n) => sum + n, 0);
-  const n_planned = Math.min(n_configurations * spec.max_seeds - n_not_needed, spec.budget?.runs ?? Infinity);
+  // Those that scores choose come one by one.
+  const n_wanted = Math.max(n_configurations, spec.n_configurations ?? 0);
+  const n_known = spec.sampler === 'tpe' && state === 'running' ? n_wanted : n_configurations;
+  const n_planned = Math.min(n_known * spec.max_seeds - n_not_needed, spec.budget?.runs ?? Infinity);
   const n_ended = ['finished', 'stopped', 'failed', 'changed', 'deleted'].reduce(
     (sum, ended) => sum + (runs[ended] ?? 0),
     0,

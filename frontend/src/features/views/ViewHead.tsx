@@ -2,6 +2,7 @@ import { Button, SegmentedControl } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
+import { listedGroups } from '@/api/comparisons';
 import { asProblem } from '@/api/problem';
 import { changeView, storeView, type View, type ViewDocument } from '@/api/views';
 import { LoadingButton } from '@/components/controls';
@@ -107,7 +108,7 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
             page={{
               title: view?.name ?? suggestedName(document, new Set()),
               project: project ?? null,
-              document: shownDocument(state),
+              document: shownDocument(state, listedGroups(client)),
             }}
             onClose={() => setSharing(false)}
           />

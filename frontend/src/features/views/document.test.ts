@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { RunGroup } from '@/api/comparisons';
 import { panelsOf } from '@/components/run/panels';
 import { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
 import {
@@ -6,6 +7,7 @@ import {
   isTooLong,
   nameProblem,
   type PageState,
+  shownDocument,
   stateOf,
   suggestedName,
   toDocument,
@@ -14,7 +16,7 @@ import {
 
 const ids = (n: number): string[] =>
   Array.from({ length: n }, (_, at) => `01JD3QZ6W9K0Y5T8H2V4B7${String(1000 + at)}`);
-const [A, B] = ids(2) as [string, string];
+const [A, B, C] = ids(3) as [string, string, string];
 
 const runs = (search: Record<string, unknown>): PageState => ({ page: 'runs', search: runsSearch(search) });
 const compare = (search: Record<string, unknown>): PageState => ({
@@ -135,6 +137,23 @@ describe('the document of a view', () => {
     expect(isTooLong(compare({ runs: ids(60).join(',') }))).toBe(false);
     expect(isTooLong(compare({ runs: ids(80).join(',') }))).toBe(true);
     expect(isTooLong(runs({ selected: ids(100).join(',') }))).toBe(false);
+  });
+});
+
+describe('what a page shows', () => {
+  const groups = [
+    { key: 'g1', runs: [A, B] },
+    { key: 'a,b', runs: [C] },
+    { key: '', runs: [] },
+  ].map((group) => group as unknown as RunGroup);
+
+  it.each([
+    [{ selected: `${A},${B}` }, [A, B]],
+    [{ selected: `*,${A}` }, []],
+    [{ group: 'seed', selected: 'g1,a%2Cb' }, [A, B, C]],
+    [{ group: 'seed' }, []],
+  ] as const)('is the runs of the rows selected by %o', (search, expected) => {
+    expect(shownDocument(runs(search), groups).runs).toEqual(expected);
   });
 });
 

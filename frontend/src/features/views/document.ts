@@ -1,4 +1,5 @@
 /** The state of a page as the document of a view, and back: what stands in an address can be saved. */
+import { type RunGroup, selectionId } from '@/api/comparisons';
 import { DEFAULT_SPREAD, type XAxis } from '@/api/series';
 import type { ViewDocument, ViewSummary } from '@/api/views';
 import { formatZoom, parseZoom } from '@/components/chart/curveView';
@@ -64,12 +65,20 @@ const ids = (text: string | undefined): string[] => text?.split(',').filter(Bool
 export const toDocument = ({ page, search }: PageState): ViewDocument =>
   page === 'runs' ? ofRuns(search) : ofCompare(search);
 
-/** The document of what a page shows: of its selected rows alone, if there are any. */
-export function shownDocument(state: PageState): ViewDocument {
+/**
+ * The document of what a page shows: of its selected rows alone, if there are any.
+ *
+ * @param groups the groups that the page lists, if its rows are groups.
+ */
+export function shownDocument(state: PageState, groups: readonly RunGroup[] = []): ViewDocument {
   const document = toDocument(state);
-  if (state.page !== 'runs' || state.search.group !== undefined) return document;
-  const selected = ids(state.search.selected).filter((id) => id !== '*');
-  return { ...document, runs: state.search.selected?.includes('*') ? [] : selected };
+  if (state.page !== 'runs' || state.search.selected?.includes('*')) return document;
+  const selected = ids(state.search.selected);
+  const runs =
+    state.search.group === undefined
+      ? selected
+      : groups.filter((group) => selected.includes(selectionId(group))).flatMap((group) => group.runs);
+  return { ...document, runs };
 }
 
 function ofRuns({ q, state, archived, group, sort, columns }: RunsSearch): ViewDocument {

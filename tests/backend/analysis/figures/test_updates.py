@@ -34,16 +34,17 @@ def report(run: RecordedRun) -> None:
 class Page:
     """Follows the figures of some runs as `GET /figures` describes it."""
 
-    def __init__(self, client: Client, runs: list[str], **more: Any) -> None:
-        self._client = client
+    def __init__(self, client: Client, runs: list[str], path: str = "", **more: Any) -> None:
+        self._client, self._path = client, path
         self._query: dict[str, Any] = {"run": runs, "figure": FIGURES, **more}
         self._items = self._load()
         self.n_whole = 1
 
     def _load(self, **more: Any) -> list[dict[str, Any]]:
-        answer = self._client.get("/api/v1/figures", params=self._query | more)
+        query = {name: value for name, value in (self._query | more).items() if value is not None}
+        answer = self._client.get(f"/api/v1/figures{self._path}", params=query)
         assert answer.status_code == 200, answer.text
-        items: list[dict[str, Any]] = answer.json()["items"]
+        items: list[dict[str, Any]] = [answer.json()] if self._path else answer.json()["items"]
         return items
 
     def update(self) -> None:
@@ -151,6 +152,52 @@ def test_updated_figures_equal_loaded_ones(
             report(run)
         page.update()
         assert page.shown == page.expected
+    assert page.n_whole == 1
+
+
+def _drawn(figures: list[Any]) -> list[Any]:
+    """The points of the traces without gaps, of which an update may have one more between two stretches."""
+    return [
+        {
+            uid: points
+            if isinstance(points, set)
+            else [row for row in zip(points["x"], points["y"], strict=True) if row[1] is not None]
+            for uid, (_, points) in figure["data"].items()
+        }
+        for figure in figures
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"band": "min_max", "smooth": 0.9, "x": "episodes"},
+        {"band": "min_max", "smooth": 0},
+        {"group_by": "seed"},
+    ],
+    ids=["episodes", "plain", "groups"],
+)
+def test_updated_lines_equal_loaded_ones(engine: Engine, client: Client, more: dict[str, Any]) -> None:
+    runs = [RecordedRun(engine, seed) for seed in range(2)]
+    for run in runs:
+        run.append({RETURN: 60, LOSS: 700})
+    asked: dict[str, Any] = {
+        "figure": None,
+        "metric": [RETURN[0], LOSS[0]],
+        "formula": "loss/value * 2",
+        "points": 100,
+    }
+    # A panel: elsewhere the layout counts what is not finite, and the whole figure is sent.
+    page = Page(client, [run.run_id for run in runs], "/lines", embedded=True, **asked, **more)
+    for step, n in enumerate((1, 3, 40, 0, 130, 9)):
+        for run in runs[: 1 + step % 2]:
+            run.append({RETURN: n, LOSS: 3 * n})
+        if step == 4:
+            runs[0].cut(0.5)
+        for run in runs:
+            report(run)
+        page.update()
+        assert _drawn(page.shown) == _drawn(page.expected)
     assert page.n_whole == 1
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, update
 
 from backend.analysis.metrics import repository as series
 from backend.analysis.shares import service as shares
+from backend.analysis.shares.contents import MAX_CHARTS
 from backend.analysis.shares.page import plotly_script
 from backend.db import Run, ScriptProcess, Share, StepNote
 from backend.db.base import new_id
@@ -20,7 +21,7 @@ from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.pages import session_cookie
 from tests.support.routes import addresses
-from tests.support.rows import external_request, make_run
+from tests.support.rows import external_request, make_fork, make_run
 from tests.support.service import RunningService, created_run
 
 pytestmark = pytest.mark.service
@@ -167,6 +168,7 @@ def test_page_without_names_has_settings_and_scores_but_nobodys_name(service: Ru
     config = {"lr": 0.25, "data": "/home/panther/x", "author": "made by quagga", "optimiser": "adam"}
     theirs = created_run(client.post("/api/v1/runs", json=external_request(config=config, name="ocelot")))
     config |= {"lr": 0.5, "data": "/home/panther/y", "author": "somebody else"}
+    config |= {"exp": "ocelot_7", "sweep": "giraffe-x", "machine": "xcheetah2", "kind": "tagged lion"}
     third = created_run(client.post("/api/v1/runs", json=external_request(config=config)))
     body = {"name": "quagga", "password": "correct horse battery", "role": "viewer"}
     client.post("/api/v1/users", json=body).raise_for_status()
@@ -191,6 +193,18 @@ def test_page_without_names_has_settings_and_scores_but_nobodys_name(service: Ru
         assert [word for word in ("my_ppo", "lr 0.25", "123.0", "PAAC") if word not in text] == []
     # What is stored stays.
     assert client.get(f"/api/v1/runs/{ours}").json()["name"] == "zebra"
+
+
+def test_command_says_what_it_cannot_repeat_and_charts_are_bounded(service: RunningService) -> None:
+    engine, client = service.engine, service.client
+    parent = _train(engine)
+    run = make_fork(engine, parent, 4_000, config={"learning_rate": 0.01}, annealing_agent_steps=123_000)
+    panels = [{"kind": "lines", "metrics": ["rollout/episode_return"]}] * (MAX_CHARTS + 2)
+    document = {"runs": [parent, run.id], "panels": panels}
+    page = client.post(f"{API}/frozen", json={"document": document}).text
+    assert "without what it began from: another run at 4,000 agent steps" in page
+    assert "without its annealing, over 123,000 agent steps" in page
+    assert "2 further charts left out" in page
 
 
 def test_frozen_page_is_one_file_in_which_nothing_is_code_but_its_own(

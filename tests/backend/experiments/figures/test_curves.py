@@ -110,9 +110,9 @@ def test_curves_have_a_panel_for_each_environment_and_one_legend() -> None:
     bands = [trace for trace in figure.data if not trace.name]
     assert len(bands) == 4
     assert [note.text for note in figure.layout.annotations] == [
-        "<b>Pong</b>",
-        "<b>Breakout</b>",
-        "<b>Qbert</b>",
+        "Pong",
+        "Breakout",
+        "Qbert",
     ]
     assert figure.layout.xaxis3.domain[0] > figure.layout.xaxis2.domain[1] > figure.layout.xaxis.domain[1]
 

@@ -1,5 +1,6 @@
 """Runs of hosts' commands, up to their start."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ RUNS, SWEEPS = "/api/v1/runs", "/api/v1/sweeps"
 
 
 @pytest.fixture
-def service(sqlite_service: RunningService, tmp_path: Path) -> RunningService:
+def service(service: RunningService, tmp_path: Path) -> RunningService:
     """A service with a host that has the command `train`, and one that has none."""
-    add_host(sqlite_service.engine, "a", commands=commands.published(tmp_path))
-    add_host(sqlite_service.engine, "b")
-    return sqlite_service
+    add_host(service.engine, "a", commands=commands.published(tmp_path))
+    add_host(service.engine, "b")
+    return service
 
 
 def problems(answer: Any) -> dict[str, str]:
@@ -64,7 +65,29 @@ def test_run_of_another_definition_waits_and_says_for_what(service: RunningServi
     reason = service.client.get(f"{RUNS}/{run['id']}/queue").json()["reason"]
     assert reason.startswith(
         "no host that may claim it has the command train as it was when the run was created"
+        " (a now: otherwise)"
     )
+
+
+def test_of_two_definitions_that_of_live_hosts_counts_or_that_of_the_requested_host(
+    service: RunningService, tmp_path: Path
+) -> None:
+    """Whichever host was heard of last."""
+    (tmp_path / "other").mkdir()
+    [here], [elsewhere] = commands.published(tmp_path), commands.published(tmp_path / "other")
+    gone = datetime.now(UTC) + timedelta(seconds=5)
+    add_host(service.engine, "A", commands=[elsewhere], stopped_at=gone, last_seen_at=gone)
+    [command] = service.client.get("/api/v1/commands").json()["items"]
+    assert (command["hosts"], command["other_hosts"]) == (["a"], ["A"])
+    assert command["definition"] == here["definition"]
+    run = created_run(service.client.post(RUNS, json={"command": "train"}))
+    pinned = created_run(service.client.post(RUNS, json={"command": "train", "host": "A"}))
+    assert run["spec"]["package"].endswith(here["definition"])
+    assert pinned["spec"]["package"].endswith(elsewhere["definition"])
+    claimed = claim(service.engine, "A")
+    assert claimed is not None
+    assert claimed.run_id == pinned["id"]
+    assert claim(service.engine, "A") is None
 
 
 @pytest.mark.parametrize(

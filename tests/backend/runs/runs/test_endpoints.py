@@ -12,7 +12,7 @@ from backend.db.engine import reading, writing
 from backend.runs.runs import repository
 from backend.runs.runs import service as run_service
 from backend.specs.states import ENDED, RunState
-from tests.support.rows import CARTPOLE, PROVENANCE, add_attempt, make_run
+from tests.support.rows import CARTPOLE, PROVENANCE, add_attempt, external_request, make_run
 from tests.support.service import RunningService, created_run
 from tests.support.waiting import Patience, until
 
@@ -284,6 +284,19 @@ def test_stop_and_kill_in_every_state(service: RunningService, action: str) -> N
         else:
             body = answer.json()
             assert (answer.status_code, body["state"], body["stop_requested"]) == (200, "stopping", action)
+
+
+def test_checkpoint_is_requested_of_a_running_run_alone(service: RunningService) -> None:
+    for state in RunState:
+        run = make_run(service.engine, state)
+        answer = service.client.post(f"/api/v1/runs/{run.id}/checkpoint")
+        if state == RunState.RUNNING:
+            assert answer.json()["checkpoint_requested_at"] is not None
+        else:
+            assert (answer.status_code, state.value in answer.json()["detail"]) == (409, True)
+    theirs = created_run(service.client.post("/api/v1/runs", json=external_request()))
+    refused = service.client.post(f"/api/v1/runs/{theirs['id']}/checkpoint")
+    assert (refused.status_code, "its script saves" in refused.json()["detail"]) == (409, True)
 
 
 def test_stop_is_idempotent_and_does_not_replace_kill(service: RunningService) -> None:

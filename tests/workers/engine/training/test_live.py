@@ -14,8 +14,14 @@ import numpy as np
 import pytest
 from av.container import InputContainer
 
-from backend.specs.commands import COMMAND, ChangeSettings, Stop, Watch
-from backend.specs.events import AnyEvent, ReportEvent, SettingsChangedEvent, StartedEvent
+from backend.specs.commands import COMMAND, ChangeSettings, SaveCheckpoint, Stop, Watch
+from backend.specs.events import (
+    AnyEvent,
+    CheckpointSavedEvent,
+    ReportEvent,
+    SettingsChangedEvent,
+    StartedEvent,
+)
 from backend.specs.run import parse_run_spec
 from tests.support.engine_process import await_events, logged
 from tests.support.frames import unpack_frame
@@ -55,7 +61,7 @@ class Engine:
         )
         theirs.close()
 
-    def say(self, command: ChangeSettings | Stop | Watch) -> None:
+    def say(self, command: ChangeSettings | SaveCheckpoint | Stop | Watch) -> None:
         self.socket.send(COMMAND.dump_json(command) + b"\n")
 
     def events(self) -> list[AnyEvent]:
@@ -126,6 +132,18 @@ def test_frames_are_sent_only_while_watched(tmp_path: Path, environment: str, si
     assert frame.to_ndarray(format="rgb24").std() > 5
     if "ALE" in environment:
         assert any(not np.array_equal(images[0], other) for other in images[1:])
+
+
+@pytest.mark.long
+def test_checkpoint_is_saved_on_request_and_training_goes_on(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, "CartPole-v1", checkpoint_interval_s=3600)
+    engine.wait_for(StartedEvent)
+    engine.say(SaveCheckpoint())
+    [saved] = engine.wait_for(CheckpointSavedEvent)
+    assert (tmp_path / "checkpoints" / saved.file).is_file()
+    engine.wait_for(ReportEvent, len(engine.wait_for(ReportEvent)) + 1)
+    engine.stop()
+    assert len(only(CheckpointSavedEvent, engine.events())) == 2, "another one at the end"
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import torch
 from backend.specs.algorithms.replayed import ReplayedQConfig
 from backend.specs.run import RunSpec
 from workers.engine.envs.base import Env
-from workers.engine.methods.base import RECORDED, EpisodeEnd, clipped, config_of
+from workers.engine.methods.base import RECORDED, EpisodeEnd, Samples, clipped, config_of
 from workers.engine.methods.episode_runner import EpisodeRunner
 from workers.engine.nn.devices import Acceleration, acceleration_on
 from workers.engine.nn.host_forward import HostForward
@@ -27,6 +27,18 @@ def frame_shape(spec: RunSpec, env: Env) -> FrameShape:
     """How a run's observations are composed of frames."""
     stack = env.observation_shape[-1] if spec.environment_config.stacks_frames else 1
     return FrameShape(env.observation_shape, env.observation_dtype.name, stack)
+
+
+def recent_decisions() -> deque[tuple[int, float]]:
+    """Room for the latest actions, and max Q of their states."""
+    return deque(maxlen=N_RECENT)
+
+
+def take_samples(recent: deque[tuple[int, float]]) -> Samples:
+    """The decisions of `recent` for histograms; it is empty afterwards."""
+    actions, values = zip(*recent, strict=True) if recent else ((), ())
+    recent.clear()
+    return {"policy/actions": np.array(actions, np.int64), "policy/values": np.array(values)}
 
 
 class DqnActor:
@@ -80,8 +92,7 @@ class DqnActor:
         self.trajectory = Trajectory(self.shape, independent_chunks=independent_chunks)
         self.frames = 0
         """Emulator frames of its last decision."""
-        self.recent: deque[tuple[int, float]] = deque(maxlen=N_RECENT)
-        """The latest actions, and max Q of their states."""
+        self.recent = recent_decisions()
         self._begin_episode()
 
     def act(self, epsilon: float) -> EpisodeEnd | None:

@@ -42,7 +42,7 @@ from workers.engine.methods.base import (
     config_of,
     gradient_norms,
 )
-from workers.engine.methods.dqn.actor import DqnActor
+from workers.engine.methods.dqn.actor import DqnActor, take_samples
 from workers.engine.methods.dqn.learner import DqnNetworks, create_optimizer
 from workers.engine.methods.random_play import RandomPlay, centre
 from workers.engine.nn.devices import Acceleration, describe, resolve_device
@@ -144,10 +144,7 @@ class DqnLearner(DqnNetworks):
 
     def samples(self) -> Samples:
         """The latest actions with max Q of their states, and the gradients of the latest update."""
-        actions, values = zip(*self.actor.recent, strict=True) if self.actor.recent else ((), ())
-        self.actor.recent.clear()
-        samples: Samples = {"policy/actions": np.array(actions, np.int64), "policy/values": np.array(values)}
-        return samples | (gradient_norms(self.network) if self.updates else {})
+        return take_samples(self.actor.recent) | (gradient_norms(self.network) if self.updates else {})
 
     def settle(self, progress: float) -> StepResult:
         """Nothing: the agent does not act between two calls of `advance`."""

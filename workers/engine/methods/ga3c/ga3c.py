@@ -173,9 +173,8 @@ class Ga3cLearner:
         return self.take(result, time.monotonic() - started)
 
     def samples(self) -> Samples:
-        """The actions that the last update has learned from."""
-        actions = self.model.learned_actions
-        return {} if actions is None else {"policy/actions": actions}
+        """The actions that the latest update has learned from and, on a CPU, V of their states."""
+        return self.model.samples
 
     def settle(self, progress: float) -> StepResult:
         """Pause predictors and trainers, and return what was done since the last `advance`.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from backend.specs.algorithms.ga3c import Ga3cConfig
-from workers.engine.methods.base import histogram
+from workers.engine.methods.base import Samples, histogram
 from workers.engine.methods.ga3c.adjustment import ThreadCounts
 from workers.engine.methods.ga3c.gpu_batches import SIZES, GpuBatches, Losses
 from workers.engine.methods.ga3c.memory import AgentRequest, Experiences, Queue, places
@@ -78,8 +78,8 @@ class Model:
         self.acceleration = acceleration_on(device, acceleration)
         self.config = config
         self.learning_rate = config.learning_rate
-        self.learned_actions: NDArray[np.int32] | None = None
-        """Those of the latest update."""
+        self.samples: Samples = {}
+        """Of the latest update, for histograms."""
         self.theta = FlatParameters(network).theta
         self.optimizer = RMSProp(
             self.theta,
@@ -393,11 +393,12 @@ class Trainer(ModelThread):
         )
         n = len(R_N)
         gpu = self._gpu if n <= SIZES[-1] else None  # a larger batch than its fixed sizes, as on a CPU
+        samples: Samples = {"policy/actions": action_N}
         loss: ActorCriticLoss | None = None
-        if gpu is not None:
+        if gpu is not None:  # its graphs keep the values on the GPU
             gpu.compute_gradient(observation_N, action_N, R_N, c)
         else:
-            loss = self._compute_gradient(observation_N, action_N, R_N, c)
+            loss, samples["policy/values"] = self._compute_gradient(observation_N, action_N, R_N, c)
         with model.step_lock:
             lag_N = model.updates - version_N
             if gpu is not None:
@@ -407,7 +408,7 @@ class Trainer(ModelThread):
                 norm = model.update(self._flat.dtheta, c.max_grad_norm or math.inf, model.learning_rate)
                 losses = Losses(loss.policy.item(), loss.value.item(), loss.entropy.item(), norm.item())
             model.updates += 1
-            model.learned_actions = action_N
+            model.samples = samples
         metrics = {
             "loss/policy": losses.policy / n,
             "loss/value": losses.value / n,
@@ -422,8 +423,8 @@ class Trainer(ModelThread):
         action_N: NDArray[np.int32],
         R_N: NDArray[np.float32],
         config: Ga3cConfig,
-    ) -> ActorCriticLoss:
-        """Write the gradient on N experiences to the trainer's dtheta."""
+    ) -> tuple[ActorCriticLoss, NDArray[np.float32]]:
+        """Write the gradient on N experiences to the trainer's dtheta; returns the losses and V_N."""
         device = self._model.device
         logits_NA, value_N = self._network(to_device(observation_N, device))
         loss = ga3c_loss(
@@ -437,4 +438,4 @@ class Trainer(ModelThread):
         )
         self._flat.dtheta.zero_()
         loss.total.backward()  # type: ignore[no-untyped-call]
-        return loss
+        return loss, value_N.detach().cpu().numpy()

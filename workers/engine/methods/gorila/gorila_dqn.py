@@ -48,6 +48,7 @@ from workers.engine.methods.base import (
     config_of,
 )
 from workers.engine.methods.dqn import dqn
+from workers.engine.methods.dqn.actor import take_samples
 from workers.engine.methods.gorila.parameters import join_snapshots, shard_bounds, split_snapshot
 from workers.engine.methods.gorila.process_group import ProcessGroup
 from workers.engine.methods.gorila.stats import RunStats
@@ -104,8 +105,8 @@ class GorilaLearner:
         return self._stats.take(time.monotonic() - began, self.config)
 
     def samples(self) -> Samples:
-        """Nothing: what they are drawn from is in other processes."""
-        return {}
+        """The latest actions of all actors, with max Q of their states."""
+        return take_samples(self._stats.recent)
 
     def settle(self, progress: float) -> StepResult:
         """Wait until no process works, and return what they did since the last `advance`."""

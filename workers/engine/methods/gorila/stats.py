@@ -8,6 +8,7 @@ import numpy as np
 from backend.specs.algorithms.gorila import GorilaConfig
 from workers.engine.envs.info import add_totals
 from workers.engine.methods.base import MetricsGate, StepResult, histogram
+from workers.engine.methods.dqn.actor import recent_decisions
 from workers.engine.methods.gorila.parameters import Version
 from workers.engine.methods.gorila.shards import ShardReport
 from workers.engine.methods.gorila.worker import WorkReport
@@ -37,6 +38,8 @@ class RunStats:
         self._previous: dict[int, Version] = {}
         """The newest version reported of each shard's previous incarnation, or the one it was restored to."""
         self._reported_updates = 0
+        self.recent = recent_decisions()
+        """Of all actors."""
         self._gate = MetricsGate()
         self._clear()
 
@@ -59,6 +62,7 @@ class RunStats:
         self.agent_steps += report.agent_steps
         result.frames += report.frames
         result.episodes += report.episodes
+        self.recent += report.decisions
         result.live_frames += report.live_frames
         add_totals(result.info, report.info)
         for metric, total in report.sums.items():

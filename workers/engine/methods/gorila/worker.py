@@ -67,6 +67,8 @@ class WorkReport:
     lost_pushes: int = 0
     detours: int = 0
     lost_chunks: int = 0
+    decisions: list[tuple[int, float]] = field(default_factory=list)
+    """The latest actions of its actors, and max Q of their states."""
     episodes: list[EpisodeEnd] = field(default_factory=list)
     live_frames: list[bytes] = field(default_factory=list)
     sums: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -233,6 +235,8 @@ class WorkerProcess:
             report.live_frames.append(frame)
         for actor in self._actors.values():
             add_totals(report.info, actor.play.take_info())
+            report.decisions += actor.recent
+            actor.recent.clear()
         for learner in self._learners.values():
             report.outliers += learner.outliers
             learner.outliers = 0

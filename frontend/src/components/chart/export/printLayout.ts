@@ -264,6 +264,8 @@ export function printFigure(
       }),
       annotations: (layout.annotations ?? []).map((annotation): Partial<Annotations> => ({
         ...annotation,
+        // One that is longer than the plot, such as that of a published score, would leave the page.
+        ...(annotation.text && { text: lines(annotation.text, AXIS_SHARE * width) }),
         font: { ...annotation.font, size: font_px * 0.9 },
       })),
       shapes: (layout.shapes ?? []).map((shape): Partial<Shape> => ({

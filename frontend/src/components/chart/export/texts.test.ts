@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'opentype.js';
 import { beforeAll, expect, it } from 'vitest';
 import type { FontPart } from './fonts';
-import { missingCharacters, replaceTexts, widthIn } from './texts';
+import { missingCharacters, overlap, replaceTexts, widthIn } from './texts';
 import { sfntOf } from './woff';
 
 const part = async (family: string, script: string): Promise<FontPart> => {
@@ -58,4 +58,16 @@ it('characters that no part of the font has are named, and drawn as boxes', () =
   expect(missingCharacters(svg, parts)).toBe('学习');
   replaceTexts(svg, parts);
   expect(svg.querySelectorAll('path')).toHaveLength(2);
+});
+
+it('labels that stand aslant beside each other do not overlap, though their bounds do', () => {
+  const slanted = (left: number) =>
+    [
+      [0, 0],
+      [30, 0],
+      [30, 8],
+      [0, 8],
+    ].map(([x = 0, y = 0]) => ({ x: left + (x - y) * Math.SQRT1_2, y: (x + y) * Math.SQRT1_2 }));
+  expect(overlap(slanted(0), slanted(12))).toBe(false);
+  expect(overlap(slanted(0), slanted(8))).toBe(true);
 });

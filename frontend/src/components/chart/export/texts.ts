@@ -135,29 +135,59 @@ export const missingCharacters = (svg: Element, parts: readonly FontPart[]): str
   ].join('');
 
 type Box = Pick<DOMRect, 'left' | 'right' | 'top' | 'bottom'>;
+type Point = { x: number; y: number };
 
-const overlap = (a: Box, b: Box, tolerance: number): boolean =>
-  Math.min(a.right, b.right) - Math.max(a.left, b.left) > tolerance &&
-  Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > tolerance;
+/** The length of an edge at which labels still count as apart, in px. */
+const TOLERANCE_PX = 0.5;
+
+/** Whether two convex shapes overlap: no edge of either separates them. */
+export function overlap(a: readonly Point[], b: readonly Point[]): boolean {
+  const edges = [a, b].flatMap((corners) =>
+    corners.map((corner, at): [Point, Point] => [corner, corners[(at + 1) % corners.length] ?? corner]),
+  );
+  return edges.every(([from, to]) => {
+    const length = Math.hypot(to.x - from.x, to.y - from.y);
+    if (length === 0) return true;
+    const [across_x, across_y] = [(from.y - to.y) / length, (to.x - from.x) / length];
+    const along = ({ x, y }: Point): number => x * across_x + y * across_y;
+    const [of_a, of_b] = [a.map(along), b.map(along)];
+    return (
+      Math.min(Math.max(...of_a), Math.max(...of_b)) - Math.max(Math.min(...of_a), Math.min(...of_b)) >
+      TOLERANCE_PX
+    );
+  });
+}
+
+/** The corners of a label as it is shown, which may be turned. */
+function cornersOf(label: SVGGraphicsElement): Point[] {
+  const { x, y, width, height } = label.getBBox();
+  const matrix = label.getScreenCTM();
+  return [
+    new DOMPoint(x, y),
+    new DOMPoint(x + width, y),
+    new DOMPoint(x + width, y + height),
+    new DOMPoint(x, y + height),
+  ].map((corner) => (matrix ? corner.matrixTransform(matrix) : corner));
+}
 
 /** What a reader could not read of a shown SVG: labels outside it, and pairs that overlap. */
 export function labelProblems(svg: Element): { outside: string[]; overlapping: [string, string][] } {
   const page = svg.getBoundingClientRect();
-  const labels = [...svg.querySelectorAll('.label')].map((label) => ({
+  const labels = [...svg.querySelectorAll<SVGGraphicsElement>('.label')].map((label) => ({
     text: label.getAttribute('aria-label') ?? '',
     box: label.getBoundingClientRect(),
+    corners: cornersOf(label),
   }));
-  const tolerance = 0.5;
   const isOutside = ({ left, right, top, bottom }: Box): boolean =>
-    left < page.left - tolerance ||
-    right > page.right + tolerance ||
-    top < page.top - tolerance ||
-    bottom > page.bottom + tolerance;
+    left < page.left - TOLERANCE_PX ||
+    right > page.right + TOLERANCE_PX ||
+    top < page.top - TOLERANCE_PX ||
+    bottom > page.bottom + TOLERANCE_PX;
   const outside = labels.filter(({ box }) => isOutside(box)).map(({ text }) => text);
   const overlapping = labels.flatMap((a, at) =>
     labels
       .slice(at + 1)
-      .filter((b) => overlap(a.box, b.box, tolerance))
+      .filter((b) => overlap(a.corners, b.corners))
       .map((b): [string, string] => [a.text, b.text]),
   );
   return { outside, overlapping };

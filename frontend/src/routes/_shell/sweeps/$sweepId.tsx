@@ -5,6 +5,7 @@ import { isGone } from '@/api/problem';
 import { sweepQuery, type SweepDetail } from '@/api/sweeps';
 import { useSettingTitles } from '@/components/config/settingTitles';
 import { ButtonLink } from '@/components/controls';
+import { CopyCode } from '@/components/CopyCode';
 import { Loading, PageProblem, titleOf } from '@/components/feedback';
 import { Terms } from '@/components/Term';
 import { Markdown } from '@/components/Markdown';
@@ -63,6 +64,16 @@ function Content({ sweep }: { sweep: SweepDetail }) {
     <>
       <SweepHeader sweep={sweep} onDeleted={() => void navigate({ to: '/sweeps' })} />
       {sweep.notes && <Markdown text={sweep.notes} />}
+      {sweep.spec.run.origin === 'external' && sweep.state === 'running' && (
+        <section className={classes.section} aria-label="Terminal">
+          <h2 className="section-title">Start its runs in a terminal</h2>
+          <CopyCode code={`callboard experiments run ${sweep.id} -- python train.py`} label="Command" />
+          <p className="muted" style={{ margin: 0 }}>
+            Your script gets the settings of each run as --name=value, until no configuration is left. Several
+            terminals and machines share them.
+          </p>
+        </section>
+      )}
       <SweepSummary sweep={sweep} titles={titles} />
       <section className={classes.section} aria-label="Configurations">
         <header className="row wrap">

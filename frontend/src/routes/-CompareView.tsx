@@ -216,7 +216,7 @@ export function CompareView({ search, onSearch, head }: Props) {
   }, [comparison, grouped, groups, groupOf, runs, search.baseline]);
   const bold = search.baseline === undefined ? undefined : baselines;
   const environments = useMemo(() => [...new Set(visible.map(({ environment }) => environment))], [visible]);
-  const panels = panelsOf(search);
+  const panels = useMemo(() => panelsOf(search), [search]);
   const isListed = search.list !== 'hidden';
   const isKnown = rows.length > 0 && (comparison !== undefined || all.error !== null);
   // The list stands above the charts, which must not move when it loads.

@@ -59,15 +59,12 @@ export function panelOf(value: unknown): Panel | undefined {
 /** Of a scatter plot in an address, which stands below the other panels without a width. */
 const SCATTER_COLUMNS = 4;
 
-/** The panels in an address; undefined where it names metrics only. */
-export const panelList = (value: unknown): readonly Panel[] | undefined =>
-  Array.isArray(value)
-    ? value.slice(0, MAX_PANELS).flatMap((item) => {
-        const panel = panelOf(item);
-        if (panel === undefined) return [];
-        return panel.kind === 'scatter' ? { ...panel, columns: panel.columns ?? SCATTER_COLUMNS } : panel;
-      })
-    : undefined;
+/** A panel of an address: a scatter plot with a width, since one without stands below the other panels. */
+function placedOf(value: unknown): Panel | [] {
+  const panel = panelOf(value);
+  if (panel === undefined) return [];
+  return panel.kind === 'scatter' ? { ...panel, columns: panel.columns ?? SCATTER_COLUMNS } : panel;
+}
 
 /** The only metric of a panel of lines without formulas: it is drawn as it was recorded. */
 export const metricOf = ({ kind, metrics = [], formulas, x }: Panel): string | undefined =>
@@ -81,7 +78,8 @@ const isPlain = (panel: Panel): boolean =>
   (panel.columns === undefined) === (panel.height_px === undefined);
 
 type Address = {
-  panels?: readonly Panel[] | undefined;
+  /** Unchecked: the pages before which the router reads them need not know panels. */
+  panels?: readonly unknown[] | undefined;
   metrics?: string | undefined;
   sizes?: string | undefined;
   log?: string | undefined;
@@ -89,7 +87,7 @@ type Address = {
 
 /** The panels of an address, in order. */
 export function panelsOf({ panels, metrics, sizes, log }: Address): readonly Panel[] {
-  if (panels) return panels;
+  if (panels) return panels.slice(0, MAX_PANELS).flatMap(placedOf);
   const sizeOf = parseSizes(sizes);
   const isLog = new Set(splitNames(log ?? ''));
   return splitNames(metrics ?? EPISODE_RETURN)

@@ -1,7 +1,6 @@
 /** The search parameters of the pages that list and compare runs, whose state a view saves. */
 import { CENTRES, INTERVALS, X_AXES } from '@/api/series';
 import { formatZoom, parseZoom } from '@/components/chart/curveView';
-import { panelList } from './panels';
 import {
   alsoByRestNames,
   checked,
@@ -166,8 +165,8 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
     metrics: nameList(search.metrics),
     /** Sizes of the panels, such as `loss/value:6x400`. */
     sizes: nameList(search.sizes),
-    /** All panels, where they are more than a metric each: these replace `metrics`, `sizes` and `log`. */
-    panels: panelList(search.panels),
+    /** All panels, unchecked, where they are more than a metric each: they replace `metrics`, `sizes` and `log`. */
+    panels: Array.isArray(search.panels) ? (search.panels as readonly unknown[]) : undefined,
     /** The open tab; without it the first, which has no name. */
     tab: nameOf(search.tab),
     group: oneOf(search.group, ['seed'] as const),

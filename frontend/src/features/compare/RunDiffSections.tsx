@@ -6,7 +6,7 @@ import type { RunDiff } from '@/api/runDiff';
 import { DASH, formatCount, formatInteger, formatValue, plural } from '@/lib/format';
 import classes from './compare.module.css';
 
-type Line = { name: string; title?: string; a: unknown; b: unknown };
+type Line = { name: string; title?: string; a: string | null; b: string | null };
 
 /** What differs between two runs, by what it is about. */
 export function RunDiffSections({ diff }: { diff: RunDiff }) {
@@ -76,7 +76,13 @@ export function RunDiffSections({ diff }: { diff: RunDiff }) {
       <Section title="Command" same="No difference that is recorded.">
         {diff.command.length > 0 && table('Command', diff.command)}
       </Section>
-      {diff.unknown.length > 0 && <p className="muted">{diff.unknown.join(' ')}</p>}
+      {diff.unknown.length > 0 && (
+        <ul className={`muted ${classes.unknown}`} aria-label="Not recorded">
+          {diff.unknown.map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+      )}
     </>
   );
 }
@@ -94,9 +100,9 @@ const equal = (n: number, what: string): string =>
 
 /** Differences, else in a line what is the same. */
 function Section({ title, same, children }: { title: string; same: string; children: ReactNode }) {
-  const isSame = [children].flat().every((part) => part === false);
+  const isSame = [children].flat(2).every((part) => part === false);
   return (
-    <section className={classes.statistics} aria-label={title}>
+    <section className={classes.statistics}>
       <h2 className="section-title">{title}</h2>
       {isSame ? <div className="muted">{same}</div> : children}
     </section>
@@ -127,7 +133,7 @@ function DiffTable({ runs, label, lines }: TableProps) {
               <td title={title}>{name}</td>
               {[a, b].map((value, at) => (
                 <td key={at} className="num">
-                  {value == null ? DASH : String(value)}
+                  {value ?? DASH}
                 </td>
               ))}
             </tr>

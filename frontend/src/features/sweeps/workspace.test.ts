@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { panelsOf } from '@/components/run/panels';
 import { compareSearch } from '@/components/run/search';
 import type { SweepDetail } from '@/api/sweeps';
 import { workspaceOf } from './workspace';
@@ -19,7 +20,7 @@ it('the workspace of a sweep shows its group by config, a heat map where two set
     'parallel',
     'lines',
   ]);
-  expect(compareSearch(search).panels).toEqual(search.panels);
+  expect(panelsOf(compareSearch(search))).toEqual(search.panels);
 });
 
 it('names the runs of a sweep whose group no query can contain', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RunGroup } from '@/api/comparisons';
+import { panelsOf } from '@/components/run/panels';
 import { compareSearch, runsSearch, viewSearch } from '@/components/run/search';
 import {
   differs,
@@ -129,7 +130,7 @@ describe('the document of a view', () => {
       { kind: 7 },
       null,
     ];
-    expect(compareSearch({ panels }).panels).toEqual([{ kind: 'text', text: 'kept' }]);
+    expect(panelsOf(compareSearch({ panels }))).toEqual([{ kind: 'text', text: 'kept' }]);
   });
 
   it('is too long for an address from some 70 runs on; selected rows do not count', () => {

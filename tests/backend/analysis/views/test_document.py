@@ -14,6 +14,11 @@ DOCUMENT: dict[str, Any] = {
     "panels": [
         {"kind": "lines", "metrics": ["rollout/episode_return", "loss/value"], "log": True, "columns": 6},
         {"kind": "scatter", "setting": "config.learning_rate"},
+        {"kind": "lines", "formulas": ["ema(a, 0.9) / b"], "x": "c", "title": "Ratio", "tab": "Losses"},
+        {"kind": "heatmap", "settings": ["config.learning_rate", "config.n_e"]},
+        {"kind": "parallel", "score": "best_return"},
+        {"kind": "text", "text": "**Note**", "height_px": 200},
+        *({"kind": kind} for kind in ("bars", "strips", "importance", "diff")),
     ],
     "curves": {"x": "wall_time_s", "zoom": {"start": 0.0, "end": 60.0}},
     "verdict": {"threshold": 475.0},
@@ -25,6 +30,7 @@ def test_document_is_stored_without_defaults_and_read_as_it_was() -> None:
     stored = document.stored()
     assert stored.keys() == DOCUMENT.keys() | {"version"}
     assert stored["panels"][1] == {"kind": "scatter", "setting": "config.learning_rate"}
+    assert stored["panels"][2:] == DOCUMENT["panels"][2:]
     assert read(stored) == (document, True)
 
 
@@ -60,6 +66,9 @@ def test_document_has_a_limited_size() -> None:
         ("filter", "x" * 2_001),
         ("runs", ["none"]),
         ("panels", [{"kind": "lines", "metrics": []}]),
+        ("panels", [{"kind": "lines", "formulas": ["a" * 201]}]),
+        ("panels", [{"kind": "text", "text": "x" * 10_001}]),
+        ("panels", [{"kind": "heatmap", "settings": ["a", "b", "c"]}]),
         ("colours", {"0f": 100}),
         ("unknown", 1),
     ],

@@ -14,10 +14,10 @@ type Cells = {
 /** What stands below the number of a cell: the second line of its text, such as its number of seeds. */
 const noteOf = (text = ''): string => text.split('<br>').slice(1).join(' ');
 
-type Props = { figure: ScoresFigure; height: number; x: string; y: string };
+type Props = { figure: ScoresFigure; title: string; height: number; x: string; y: string };
 
 /** A heat map as a table, whose cells have their numbers. */
-export function Heatmap({ figure, height, x, y }: Props) {
+export function Heatmap({ figure, title, height, x, y }: Props) {
   const map = (figure.data as readonly Cells[]).find(({ type }) => type === 'heatmap');
   const columns = Array.from(map?.x ?? []);
   const rows = Array.from(map?.y ?? []);
@@ -27,13 +27,7 @@ export function Heatmap({ figure, height, x, y }: Props) {
   if (numbers.length === 0) return <Empty>No config with both settings has a score yet.</Empty>;
   const shareOf = (value: number): number => (high > low ? (value - low) / (high - low) : 0.5);
   return (
-    <div
-      className={classes.scroll}
-      style={{ height }}
-      role="region"
-      aria-label={`Score by ${x} and ${y}`}
-      tabIndex={0}
-    >
+    <div className={classes.scroll} style={{ height }} role="region" aria-label={title} tabIndex={0}>
       <table className={classes.heatmap}>
         <thead>
           <tr>

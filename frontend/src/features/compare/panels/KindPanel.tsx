@@ -61,7 +61,7 @@ export function KindPanel({ panel, page, name, placement, height, items }: Props
         )}
       </header>
       {refusal === undefined && kind ? (
-        <kind.Body panel={panel} page={page} height={height} />
+        <kind.Body panel={panel} title={title} page={page} height={height} />
       ) : (
         <div style={{ minHeight: height }}>
           <Empty>{refusal}</Empty>

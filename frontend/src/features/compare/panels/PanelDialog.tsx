@@ -194,9 +194,7 @@ function FieldInput({ field, isFirst, maxSettings, panel, page, onChange }: Fiel
           size="xs"
           label="Text"
           description="Markdown"
-          autosize
-          minRows={6}
-          maxRows={16}
+          rows={8}
           value={panel.text ?? ''}
           onChange={({ currentTarget }) => onChange({ text: currentTarget.value })}
         />
@@ -214,9 +212,7 @@ function Formulas({ formulas, onFormulas }: FormulasProps) {
       size="xs"
       label="Formulas"
       description="One a line: + − × /, ema(loss/value, 0.9), diff(loss/value), log(loss/value)."
-      autosize
-      minRows={2}
-      maxRows={10}
+      rows={3}
       value={typed}
       onChange={({ currentTarget }) => {
         setTyped(currentTarget.value);

@@ -46,7 +46,7 @@ type Props = BodyProps & {
 };
 
 /** A figure of scores, of one environment at a time: scores of several have no common scale. */
-export function ScoresBody({ panel, page, height, wanted, draw }: Props) {
+export function ScoresBody({ title, page, height, wanted, draw }: Props) {
   const theme = useComputedColorScheme('light');
   const [chosen, setChosen] = useState<string>();
   const { environments, compared } = page;
@@ -64,7 +64,7 @@ export function ScoresBody({ panel, page, height, wanted, draw }: Props) {
     <>
       {isMixed && (
         <NativeSelect
-          aria-label={`Environment of ${panel.title ?? panel.kind}`}
+          aria-label={`Environment of ${title}`}
           value={environment}
           data={[...environments]}
           onChange={({ currentTarget }) => setChosen(currentTarget.value)}
@@ -77,7 +77,7 @@ export function ScoresBody({ panel, page, height, wanted, draw }: Props) {
       ) : draw ? (
         draw(data, height)
       ) : (
-        <ScoresPlot figure={data} page={page} height={height} label={panel.title ?? panel.kind} />
+        <ScoresPlot figure={data} page={page} height={height} label={title} />
       )}
       {data && data.notes.length > 0 && <div className="muted">{data.notes.join('; ')}</div>}
     </>

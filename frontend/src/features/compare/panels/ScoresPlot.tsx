@@ -16,13 +16,20 @@ function rowsById({ rows }: PanelPage): ReadonlyMap<string, string> {
   );
 }
 
+/** What the library keeps at a dot, and at the traces of bars, whose bars stand in their order. */
+type Drawn = { __data__?: { data?: unknown } & readonly [{ trace: { customdata?: readonly unknown[] } }] };
+
 /** Fades the bars and dots of all rows but one; without one, none. */
 function fade(element: HTMLElement, rowOf: ReadonlyMap<string, string>, pointed: string | null): void {
-  for (const node of element.querySelectorAll<SVGElement>('.points path, .barlayer .point')) {
-    // The library's own data of a bar or dot.
-    const { __data__: data } = node as unknown as { __data__?: { data?: unknown } };
-    const row = typeof data?.data === 'string' ? rowOf.get(data.data) : undefined;
+  const set = (node: Element, id: unknown): void => {
+    const row = typeof id === 'string' ? rowOf.get(id) : undefined;
     node.toggleAttribute('data-faded', pointed !== null && row !== undefined && row !== pointed);
+  };
+  for (const dot of element.querySelectorAll('.scatterlayer .points path'))
+    set(dot, (dot as unknown as Drawn).__data__?.data);
+  for (const bars of element.querySelectorAll('.barlayer .trace')) {
+    const ids = (bars as unknown as Drawn).__data__?.[0].trace.customdata ?? [];
+    bars.querySelectorAll('.point').forEach((bar, at) => set(bar, ids[at]));
   }
 }
 

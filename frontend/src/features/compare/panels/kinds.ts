@@ -39,7 +39,7 @@ export type PanelPage = {
   titles: ReadonlyMap<string, string>;
 };
 
-export type BodyProps = { panel: Panel; page: PanelPage; height: number };
+export type BodyProps = { panel: Panel; title: string; page: PanelPage; height: number };
 
 /** The path and the parameters of a figure of the service. */
 export type ServedPath = readonly [string, Record<string, unknown>];

@@ -8,13 +8,9 @@ export const kind: PanelKind = {
   fields: [],
   size: { columns: 6, height: 228 },
   titleOf: () => 'Config diff',
-  Body: ({ panel, page, height }) => (
+  Body: ({ title, page, height }) => (
     <div className={classes.scroll} style={{ height }}>
-      <ConfigDiffTable
-        runs={page.visible}
-        label={`Panel: ${panel.title ?? 'Config diff'}`}
-        titles={page.titles}
-      />
+      <ConfigDiffTable runs={page.visible} label={`Panel: ${title}`} titles={page.titles} />
     </div>
   ),
 };

@@ -27,6 +27,7 @@ function Body(props: BodyProps) {
       draw={(figure, height) => (
         <Heatmap
           figure={figure}
+          title={props.title}
           height={height}
           x={settingName(setting, page.titles)}
           y={settingName(otherSetting, page.titles)}

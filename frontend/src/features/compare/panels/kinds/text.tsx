@@ -16,8 +16,8 @@ export const kind: PanelKind = {
       : text.length > MAX_LENGTH
         ? `The text has at most ${MAX_LENGTH} characters.`
         : undefined,
-  Body: ({ panel, height }) => (
-    <div className={classes.scroll} style={{ height }} role="group" aria-label="Text" tabIndex={0}>
+  Body: ({ panel, title, height }) => (
+    <div className={classes.scroll} style={{ height }} role="group" aria-label={title} tabIndex={0}>
       <Markdown text={panel.text ?? ''} />
     </div>
   ),

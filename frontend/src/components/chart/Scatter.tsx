@@ -18,7 +18,8 @@ export function Scatter({ label, figure, onFailed }: Props) {
   const box = usePlotly(draw, { onFailed });
 
   return (
-    <div ref={box} role="img" aria-label={label} style={{ height: HEIGHT }}>
+    // The chart follows the panel, and never stretches it: it keeps the width at which it was drawn.
+    <div ref={box} role="img" aria-label={label} style={{ height: HEIGHT, contain: 'inline-size' }}>
       {!figure && <Skeleton height={HEIGHT} radius={2} />}
     </div>
   );

@@ -208,6 +208,11 @@ def test_statistics_compare_two_learning_rates(service_page: Page, sqlite_servic
     worse = statistics.get_by_role("row").filter(has_text="lr 0.1").first
     expect(worse).to_contain_text("0 of 5")
 
+    # A window that gets narrower, such as a tablet that is turned.
+    page.get_by_role("region", name="Score by hyperparameter").locator(".js-plotly-plot").wait_for()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function("() => innerWidth === 390 && document.documentElement.scrollWidth === 390")
+
     copy = page.context.new_page()
     copy.goto(page.url)
     again = copy.get_by_role("region", name="Statistics")

@@ -64,6 +64,38 @@ def test_view_is_saved_in_two_clicks_opened_changed_and_saved_again(
     expect(changed).to_be_visible()
 
 
+def test_changes_survive_a_new_name_and_are_not_saved_over_another_save_after_a_reload(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    page, client = service_page, sqlite_service.client
+    for name in ("first", "second"):
+        make_run(sqlite_service.engine, RunState.FINISHED, name=name)
+    saved = {"name": "mine", "shared": False, "project": None, "document": {"filter": "name:first"}}
+    view = client.post("/api/v1/views", json=saved).raise_for_status().json()
+    rows = page.get_by_role("grid", name="Runs").locator("[data-index]")
+    changed = page.get_by_text("Changed", exact=True)
+    page.goto("/w/mine")
+    expect(rows).to_contain_text("first")
+    page.get_by_role("searchbox", name="Search runs").fill("name:second")
+    expect(changed).to_be_visible()
+
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("menuitem", name="Name and sharing…").click()
+    page.get_by_role("dialog").get_by_role("textbox", name="Name").fill("renamed")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("renamed")
+    expect(changed).to_be_visible()
+    expect(rows).to_contain_text("second")
+
+    path = f"/api/v1/views/{view['id']}"
+    client.patch(path, json={"document": {"filter": "seed=7"}}).raise_for_status()
+    page.reload()
+    expect(rows).to_contain_text("second")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Not saved")
+    assert client.get(path).json()["document"]["filter"] == "seed=7"
+
+
 def test_address_that_would_be_too_long_is_a_view_without_a_name(
     service_page: Page, sqlite_service: RunningService
 ) -> None:

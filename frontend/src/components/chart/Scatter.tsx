@@ -23,7 +23,8 @@ export function Scatter({ label, figure, height = HEIGHT, onFailed }: Props) {
   const box = usePlotly(draw, { onFailed });
 
   return (
-    <div ref={box} role="img" aria-label={label} style={{ height }}>
+    // The chart follows the panel, and never stretches it: it keeps the width at which it was drawn.
+    <div ref={box} role="img" aria-label={label} style={{ height, contain: 'inline-size' }}>
       {!figure && <Skeleton height={height} radius={2} />}
     </div>
   );

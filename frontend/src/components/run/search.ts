@@ -199,6 +199,10 @@ export const compareSearch = alsoByRestNames({ run: 'runs', metric: 'metrics', f
 export const workspaceSearch = (search: Unchecked) =>
   checked({ ...compareSearch(search), ...runsSearch(search) });
 
+/** The number of a saved state of a view. */
+const version = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
+
 /** The state of the workspace, and what names the view. */
 export const viewSearch = (search: Unchecked) =>
   checked({
@@ -207,6 +211,6 @@ export const viewSearch = (search: Unchecked) =>
     by: nameOf(search.by),
     /** Id of the named view that a state too long for an address differs from. */
     of: idOf(search.of),
-    /** Whether the state is that of the address; otherwise it is the saved one. */
-    changed: flag(search.changed),
+    /** The saved version that the address has changed; without it, the state is the saved one. */
+    changed: version(search.changed),
   });

@@ -1,7 +1,7 @@
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from '@tanstack/react-router';
-import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/react';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { GroupBy } from '@/api/comparisons';
 import { keys } from '@/api/keys';
@@ -45,6 +45,7 @@ async function show(
   search: RunsSearch,
   onSort: (sort: string) => void = () => undefined,
   next_cursor: string | null = null,
+  onSelected: (keys: string | undefined) => void = () => undefined,
 ) {
   service.answer = { items: [GROUP], shared_name: '', total: 1, next_cursor };
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
@@ -56,7 +57,7 @@ async function show(
           <RunGroups
             by={by}
             search={search}
-            onSelected={() => undefined}
+            onSelected={onSelected}
             onSort={onSort}
             onClear={() => undefined}
           />
@@ -68,6 +69,7 @@ async function show(
   await router.load();
   render(<RouterProvider router={router as never} />);
   await screen.findByRole('table');
+  return router;
 }
 
 describe('RunGroups', () => {
@@ -86,6 +88,25 @@ describe('RunGroups', () => {
     );
     fireEvent.click(screen.getByRole('button', { name: 'Median score' }));
     expect(onSort).toHaveBeenLastCalledWith('score');
+  });
+
+  it('is selected and compared by the keys of the list', async () => {
+    const onSelected = vi.fn();
+    await show('seed', {}, undefined, null, onSelected);
+    fireEvent.keyDown(document.body, { key: 'j' });
+    expect(document.activeElement).toBe(screen.getByRole('checkbox', { name: 'Select PAAC on Pong' }));
+    fireEvent.keyDown(document.activeElement as Element, { key: 'x' });
+    expect(onSelected).toHaveBeenLastCalledWith('g');
+    cleanup();
+    const router = await show('seed', { selected: 'g' });
+    fireEvent.keyDown(document.body, { key: 'c' });
+    await waitFor(() =>
+      expect(router.state.location.search).toEqual({
+        list: 'beside',
+        runs: GROUP.runs.join(','),
+        group: 'seed',
+      }),
+    );
   });
 
   it('has median and interval in columns of their own', async () => {

@@ -1,7 +1,7 @@
 import { ActionIcon, Checkbox } from '@mantine/core';
 import { IconArrowDown, IconArrowUp, IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { Fragment, useMemo, useState } from 'react';
 import { runGroupsQuery, selectionId, type GroupBy, type GroupSort, type RunGroup } from '@/api/comparisons';
 import { useNames } from '@/api/names';
@@ -15,9 +15,11 @@ import { Early, Name, Score } from '@/components/text';
 import { shortEnvironmentName } from '@/lib/environments';
 import { formatCount, formatScore, formatInteger, plural } from '@/lib/format';
 import { STATES, stepsOf } from '@/lib/run';
+import { MAX_COMPARED } from '@/lib/runBounds';
 import { defined } from '@/lib/search';
 import { BulkBar } from './BulkBar';
 import { groupFilter, groupSort, toQuery, type RunsSearch } from './filters';
+import { useGroupKeys } from './groupKeys';
 import classes from './runs.module.css';
 import { useSelection } from './selection';
 
@@ -60,6 +62,16 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   const order = useMemo(() => groups.map(selectionId), [groups]);
   const scales = useMemo(() => scalesOf(groups), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
+  const selectedGroups = groups.filter((group) => keys.has(selectionId(group)));
+  const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
+  // The service lists the ids of the latest runs of a group only.
+  const large = selectedGroups.find(({ n, runs }) => n > runs.length);
+  const navigate = useNavigate();
+  const table = useGroupKeys(() => {
+    if (large || selectedRuns.size < 2 || selectedRuns.size > MAX_COMPARED) return;
+    const search = { list: 'beside' as const, runs: [...selectedRuns].join(',') };
+    void navigate({ to: '/', search: by === 'seed' ? { ...search, group: by } : search });
+  });
   const problem = error && (
     <Problem
       error={error}
@@ -69,10 +81,6 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   );
   if (error && groups.length === 0) return problem;
   if (!data) return <Loading label="Loading the groups" lines={8} />;
-  const selectedGroups = groups.filter((group) => keys.has(selectionId(group)));
-  const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
-  // The service lists the ids of the latest runs of a group only.
-  const large = selectedGroups.find(({ n, runs }) => n > runs.length);
   if (groups.length === 0) return <Empty>No matching runs.</Empty>;
   const shared = data.pages.at(-1)?.shared_name;
   const header = (
@@ -92,7 +100,7 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
     <>
       {problem}
       <div className={`panel ${classes.groups}`}>
-        <table className="grid" aria-label={`Runs by ${by}`}>
+        <table ref={table} className="grid" aria-label={`Runs by ${by}`}>
           <thead>
             <tr>
               <th>

@@ -16,6 +16,7 @@ import { CardsHeader } from './CardsHeader';
 import { ColumnHeader } from './ColumnHeader';
 import { leastWidth_px, moved, resized, type Layout } from './columnLayout';
 import type { Column } from './columns';
+import { TAKES_KEYS } from './groupKeys';
 import { RunRow } from './RunRow';
 import classes from './runs.module.css';
 import type { Selection } from './selection';
@@ -37,8 +38,6 @@ const ROW_HEIGHT = 36;
 const CARD_HEIGHT = 90;
 const SELECT_WIDTH = '20px';
 const MAX_PRINTED = 1000;
-/** Elsewhere on the page. */
-const TAKES_KEYS = 'input, textarea, select, [contenteditable], [role=menuitem], [role=option]';
 
 /**
  * A virtual table of runs: only rows in view are rendered, on paper the first `MAX_PRINTED` that are loaded. Arrows move,

@@ -18,11 +18,13 @@ export function PageHead({ state, project, onLayout }: Props) {
  *
  * @param state the state; undefined: none is too long.
  * @param of id of the named view that it differs from.
+ * @param changed version of that view that was changed.
  */
 export function useShortAddress(
   state: PageState | undefined,
   project: string | undefined,
   of?: string,
+  changed?: number,
 ): void {
   const navigate = useNavigate();
   const [refused, setRefused] = useState<string>();
@@ -33,7 +35,7 @@ export function useShortAddress(
     createView({ document: toDocument(state), project: project ?? null, shared: false })
       .then(({ id }) => {
         if (!isCurrent) return;
-        const search = defined({ of, project });
+        const search = defined({ of, changed, project });
         void navigate({ to: '/w/$view', params: { view: id }, search, replace: true, resetScroll: false });
       })
       // The long address still works.
@@ -42,5 +44,5 @@ export function useShortAddress(
       isCurrent = false;
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the document stands for the state
-  }, [document, refused, project, of, navigate]);
+  }, [document, refused, project, of, changed, navigate]);
 }

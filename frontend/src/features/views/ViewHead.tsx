@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { listedGroups } from '@/api/comparisons';
-import { asProblem } from '@/api/problem';
+import { type ApiProblem, asProblem } from '@/api/problem';
 import { changeView, storeView, type View, type ViewDocument } from '@/api/views';
 import { LoadingButton } from '@/components/controls';
 import { useDenied } from '@/components/permission';
@@ -22,6 +22,8 @@ type Props = {
   project: string | undefined;
   /** The saved view that is open. */
   view?: View | undefined;
+  /** The version of it that was changed here: somebody else may have saved another one meanwhile. */
+  changed?: number | undefined;
   /** Shows a document that is not saved yet; undefined: the saved one. */
   onDocument?: (document: ViewDocument | undefined) => void;
   onLayout: (layout: Layout) => void;
@@ -37,7 +39,7 @@ const LAYOUTS: { value: Layout; label: string }[] = [
 ];
 
 /** The title of a page that can be saved as a view: the views, whether this one was changed, and what saves it. */
-export function ViewHead({ state, project, view, onDocument, onLayout }: Props) {
+export function ViewHead({ state, project, view, changed, onDocument, onLayout }: Props) {
   const navigate = useNavigate();
   const client = useQueryClient();
   const denied = useDenied();
@@ -45,11 +47,8 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
   const [sharing, setSharing] = useState(false);
   const document = toDocument(state);
   const isChanged = view !== undefined && differs(state, view.document);
-  /** The version that was changed here: somebody else may have saved another one meanwhile. */
-  const [version, setVersion] = useState(view?.version);
-  if (view && !isChanged && version !== view.version) setVersion(view.version);
   const save = useMutation({
-    mutationFn: (saved: View) => changeView(saved.id, { document }, version),
+    mutationFn: (saved: View) => changeView(saved.id, { document }, changed ?? saved.version),
     onSuccess: (saved) => {
       storeView(client, saved);
       onDocument?.(undefined);
@@ -65,6 +64,7 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
           state={state}
           project={project}
           view={view}
+          changed={isChanged ? (changed ?? view.version) : undefined}
           onSave={() => setNaming(true)}
           onRestore={(restored) => onDocument?.(restored)}
         />
@@ -101,7 +101,7 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
         </>
       )}
       {isChanged && refused !== undefined && <span className="muted">{refused}</span>}
-      {save.isError && isChanged && <span role="alert">{asProblem(save.error).message}</span>}
+      {save.isError && isChanged && <span role="alert">{whyRefused(asProblem(save.error))}</span>}
       {sharing && (
         <Suspense fallback={null}>
           <ShareDialog
@@ -125,6 +125,12 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
     </div>
   );
 }
+
+/** Why a view was not saved. */
+const whyRefused = ({ status, message }: ApiProblem): string =>
+  status === 412
+    ? 'Not saved: the view was saved meanwhile. “Back to saved” shows what it is now; “Save as…” keeps yours beside it.'
+    : message;
 
 /** Why a view cannot be replaced; undefined if it can. */
 function whyNotSaved(view: View, denied: string | undefined): string | undefined {

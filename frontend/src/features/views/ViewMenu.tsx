@@ -18,6 +18,8 @@ type Props = {
   state: PageState;
   project: string | undefined;
   view: View | undefined;
+  /** The version of it that the state has changed; undefined if nothing is. */
+  changed: number | undefined;
   onSave: () => void;
   onRestore: (document: ViewDocument) => void;
 };
@@ -25,7 +27,7 @@ type Props = {
 type Dialog = 'name' | 'states' | 'delete';
 
 /** The views of a project, and what can be done with the open one. */
-export function ViewMenu({ state, project, view, onSave, onRestore }: Props) {
+export function ViewMenu({ state, project, view, changed, onSave, onRestore }: Props) {
   const [opened, setOpened] = useState(false);
   const [dialog, setDialog] = useState<Dialog | null>(null);
   const navigate = useNavigate();
@@ -84,7 +86,14 @@ export function ViewMenu({ state, project, view, onSave, onRestore }: Props) {
           document={toDocument(state)}
           project={project}
           onClose={close}
-          onSaved={(saved) => void navigate({ ...linkTo(saved), replace: true })}
+          onSaved={(saved) => {
+            const { search, ...to } = linkTo(saved);
+            const unsaved = changed !== undefined && {
+              ...state.search,
+              changed: changed === view.version ? saved.version : changed,
+            };
+            void navigate({ ...to, search: { ...unsaved, ...search }, replace: true });
+          }}
         />
       )}
       {view && dialog === 'states' && (

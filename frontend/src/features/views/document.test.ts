@@ -105,7 +105,7 @@ describe('the document of a view', () => {
   it.each(Object.entries(STATES))('has all that the address of %s says', (_, state) => {
     expect(plain(toState(toDocument(state)))).toEqual(plain(state));
     expect(differs(state, toDocument(state))).toBe(false);
-    const address = viewSearch({ ...state.search, changed: true, by: 'ada' });
+    const address = viewSearch({ ...state.search, changed: 3, by: 'ada' });
     expect(plain(stateOf(address))).toEqual(plain(state));
   });
 

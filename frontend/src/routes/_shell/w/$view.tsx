@@ -70,11 +70,11 @@ function Saved({ view }: { view: View }) {
     () => (changed ? stateOf(address) : withSelection(saved, selected, tab)),
     [changed, selected, tab, saved, address],
   );
-  useShortAddress(changed && isTooLong(state) ? state : undefined, project, view.id);
+  useShortAddress(changed && isTooLong(state) ? state : undefined, project, view.id, changed);
   const place = { project: address.project, by: address.by };
   const show = (next: PageState, replace: boolean): void => {
     const search = differs(next, view.document)
-      ? { ...next.search, ...place, changed: true as const }
+      ? { ...next.search, ...place, changed: changed ?? view.version }
       : { ...place, ...selectionOf(next) };
     void navigate({ search: defined(search), replace, resetScroll: false });
   };
@@ -83,6 +83,7 @@ function Saved({ view }: { view: View }) {
       state={state}
       project={project}
       view={view}
+      changed={changed}
       onLayout={(layout) => show(withLayout(state, layout, project), false)}
       onDocument={(document) => show(document ? toState(document) : saved, false)}
     />
@@ -100,7 +101,7 @@ function Unnamed({ id }: { id: string }) {
 }
 
 function Stored({ view }: { view: View }) {
-  const { of } = Route.useSearch();
+  const { of, changed } = Route.useSearch();
   const navigate = useNavigate();
   const client = useQueryClient();
   const { data: base } = useQuery({ ...viewQuery(of ?? ''), enabled: of !== undefined });
@@ -127,7 +128,7 @@ function Stored({ view }: { view: View }) {
   }, [view.id, client]);
   const show = (next: PageState, replace: boolean): void => {
     if (base?.name != null && (!differs(next, base.document) || !isTooLong(next))) {
-      const search = differs(next, base.document) ? { ...next.search, changed: true as const } : {};
+      const search = differs(next, base.document) ? { ...next.search, changed: changed ?? base.version } : {};
       const place = defined({ project: base.project ?? undefined, by: base.mine ? undefined : base.owner });
       unsaved.current = undefined;
       void navigate({
@@ -149,6 +150,7 @@ function Stored({ view }: { view: View }) {
       state={state}
       project={project}
       view={base}
+      changed={changed}
       onLayout={(layout) => show(withLayout(state, layout, project), false)}
       onDocument={(document: ViewDocument | undefined) => {
         if (document) show(toState(document), false);

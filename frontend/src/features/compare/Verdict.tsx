@@ -54,12 +54,13 @@ function VerdictOf({ comparison, verdict, isNamed }: OfProps) {
     [a, b].every((id) => id === best.id || id === rival?.id),
   );
   const isBaseline = rival !== undefined && comparison.baselines.includes(rival.id);
+  const isDecided = result?.better === best.id;
   const left = best.runs.concat(rival?.runs ?? []).filter(({ left_out }) => left_out === 'broke_off').length;
   return (
     <div>
       {isNamed && <div className="muted">{shortEnvironmentName(verdict.environment)}</div>}
       <strong>
-        <Name name={best.name} /> {headline(result, rival !== undefined)}
+        <Name name={best.name} /> {headline(isDecided, rival !== undefined)}
         {rival && (
           <>
             {' '}
@@ -78,14 +79,19 @@ function VerdictOf({ comparison, verdict, isNamed }: OfProps) {
           {plural(left, 'seed')} that broke off {left > 1 ? 'are' : 'is'} left out.
         </div>
       )}
+      {rival && result?.better === rival.id && (
+        <div>
+          Not decided: the test finds <Name name={rival.name} /> better.
+        </div>
+      )}
       {rival && !result?.better && <Missing verdict={verdict} />}
     </div>
   );
 }
 
-function headline(result: Improvement | undefined, hasRival: boolean): string {
+function headline(isDecided: boolean, hasRival: boolean): string {
   if (!hasRival) return 'is the only config with a score';
-  return result?.better ? 'is better than' : 'is ahead of';
+  return isDecided ? 'is better than' : 'is ahead of';
 }
 
 /** The difference of a group of a pair from the other one, with its interval. */

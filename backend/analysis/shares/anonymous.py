@@ -129,6 +129,8 @@ def _hide_in(run: Run, hiding: Hiding) -> None:
                 )
                 for name, value in (spec.get(section) or {}).items()
             }
+        if package := spec.get("package"):
+            spec["package"] = hiding.hidden(package)
         set_committed_value(run, "spec", spec)
     set_committed_value(run, "departures", _mapped(run.departures, hiding.hidden))
     # A default name: it is no part of what the run is called in a view.

@@ -1,6 +1,5 @@
 """What a page for others shows of runs: verdict, figures, scores, runs and commands."""
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from backend.analysis.figures.service import FigureKind, FigureName, FigureReque
 from backend.analysis.metrics.axes import Axes
 from backend.analysis.shares import repository
 from backend.analysis.shares.anonymous import Hiding, hide_names
+from backend.analysis.shares.commands import command_lines
 from backend.analysis.shares.page import Block, Chart, Code, Page, Section, Table
 from backend.analysis.views.document import ScatterPanel, ViewDocument
 from backend.db import Run
@@ -24,8 +24,8 @@ from backend.drawing.figure import Figure, FigureOptions
 from backend.drawing.palette import Theme, WantedStyles
 from backend.drawing.theme import MINUS
 from backend.platform.errors import Invalid
-from backend.runs.runs.groups import configs_of, defaults, defaults_key, group_key, is_early
-from backend.runs.runs.names import are_equal, names_of_runs
+from backend.runs.runs.groups import group_key, is_early
+from backend.runs.runs.names import names_of_runs
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import BROKEN_OFF
 from backend.statistics.grouping import Spread
@@ -347,11 +347,15 @@ class _Contents:
                 scripts.setdefault(process.run_id, process.provenance.get("command") or [])
         lines = []
         for runs in members.values():
-            command = scripts.get(runs[0].id) if runs[0].origin == EXTERNAL else _command(runs[0])
-            if command:
-                seeds = sorted({run.seed for run in runs})
-                lines += [f"# seeds {', '.join(map(str, seeds))}"] if len(seeds) > 1 else []
-                lines.append(shlex.join(command))
+            if runs[0].origin != EXTERNAL:
+                commands = command_lines(runs[0])
+            else:
+                script = scripts.get(runs[0].id)
+                commands = [shlex.join(script)] if script else []
+            seeds = sorted({run.seed for run in runs})
+            if commands and len(seeds) > 1:
+                lines.append(f"# seeds {', '.join(map(str, seeds))}")
+            lines += commands
         return [Code(lines)] if lines else []
 
 
@@ -366,22 +370,6 @@ def _spread(document: ViewDocument) -> Spread:
         return Spread.chosen(curves.centre, curves.interval, seeds=curves.seeds)
     except ValueError:
         return Spread.chosen(None, "se")
-
-
-def _command(run: Run) -> list[str]:
-    """The command that trains a run of Callboard again, without what is the default."""
-    spec = run.spec
-    command = ["callboard", "train", "--algorithm", run.algorithm, "--environment", run.environment]
-    for limit in ("agent_steps", "wall_time_s", "score"):
-        if (value := spec["stop"].get(limit)) is not None:
-            command += [f"--{limit.replace('_', '-')}", f"{value}"]
-    known = dict(zip(("config", "environment_config"), defaults(*defaults_key(spec)), strict=True))
-    for section, option in (("config", "--set"), ("environment_config", "--set-environment")):
-        for name, value in configs_of(spec)[section].items():
-            if name not in known[section] or not are_equal(value, known[section][name]):
-                text = value if isinstance(value, str) else json.dumps(value)
-                command += [option, f"{name}={text}"]
-    return [*command, "--seed", str(run.seed)]
 
 
 def _rank_of_group(group: GroupStatistics) -> tuple[bool, float]:

@@ -107,7 +107,7 @@ export function ViewHead({ state, project, view, onDocument, onLayout }: Props) 
             page={{
               title: view?.name ?? suggestedName(document, new Set()),
               project: project ?? null,
-              document: shownDocument(state),
+              ...shownDocument(state),
             }}
             onClose={() => setSharing(false)}
           />

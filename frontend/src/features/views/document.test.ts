@@ -5,6 +5,7 @@ import {
   isTooLong,
   nameProblem,
   type PageState,
+  shownDocument,
   stateOf,
   suggestedName,
   toDocument,
@@ -67,6 +68,20 @@ const STATES: Record<string, PageState> = {
 
 /** Without the fields that have no value. */
 const plain = (state: PageState): unknown => JSON.parse(JSON.stringify(state));
+
+describe('what a page shows', () => {
+  it('is its selected runs or groups, if there are any', () => {
+    const shown = (search: Record<string, unknown>) => {
+      const { document, groups } = shownDocument(runs(search));
+      return [document.runs, groups];
+    };
+    expect(shown({ selected: `${B},${A}` })).toEqual([[B, A], []]);
+    expect(shown({ selected: `*,${A}` })).toEqual([[], []]);
+    expect(shown({ group: 'seed', selected: '0f3c5a7e' })).toEqual([[], ['0f3c5a7e']]);
+    expect(shown({ group: 'group', selected: '!,a%2Cb' })).toEqual([[], ['', 'a%2Cb']]);
+    expect(shown({ group: 'seed' })).toEqual([[], []]);
+  });
+});
 
 describe('the document of a view', () => {
   it.each(Object.entries(STATES))('has all that the address of %s says', (_, state) => {

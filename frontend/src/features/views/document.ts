@@ -64,12 +64,18 @@ const ids = (text: string | undefined): string[] => text?.split(',').filter(Bool
 export const toDocument = ({ page, search }: PageState): ViewDocument =>
   page === 'runs' ? ofRuns(search) : ofCompare(search);
 
-/** The document of what a page shows: of its selected rows alone, if there are any. */
-export function shownDocument(state: PageState): ViewDocument {
+/**
+ * The document of what a page shows, of its selected rows alone, if there are any: of runs by their ids; of groups the
+ * keys stand beside it.
+ */
+export function shownDocument(state: PageState): { document: ViewDocument; groups: string[] } {
   const document = toDocument(state);
-  if (state.page !== 'runs' || state.search.group !== undefined) return document;
-  const selected = ids(state.search.selected).filter((id) => id !== '*');
-  return { ...document, runs: state.search.selected?.includes('*') ? [] : selected };
+  if (state.page !== 'runs') return { document, groups: [] };
+  const selected = ids(state.search.selected);
+  if (state.search.group !== undefined)
+    // What the list of groups has for the empty key.
+    return { document, groups: selected.map((key) => (key === '!' ? '' : key)) };
+  return { document: { ...document, runs: selected.includes('*') ? [] : selected }, groups: [] };
 }
 
 function ofRuns({ q, state, archived, group, sort, columns }: RunsSearch): ViewDocument {

@@ -228,12 +228,12 @@ class _Contents:
             styles=self._styles,
             environment=environment,
         )
-        drawn = [
+        light, dark = (
             self._as_shown(figure, is_log=is_log)
             for [figure] in figures.draw_in_themes(self._session, request, _THEMES)
-        ]
+        )
         is_named = self._hiding is not None and self._hiding.is_naming(metric)
-        return self._chart(*drawn, f"{'A metric' if is_named else metric} over training")
+        return self._chart(light, dark, f"{'A metric' if is_named else metric} over training")
 
     def _chart(self, light: Figure, dark: Figure, label: str) -> Chart:
         """Figures in both themes, perhaps without names."""

@@ -135,11 +135,11 @@ function Missing({ verdict }: { verdict: Verdict }) {
     );
   const nQueued = missing.reduce((sum, { n_queued }) => sum + n_queued, 0);
   const counts = new Set(missing.map(({ n }) => n));
-  const [each] = counts;
+  const [count] = counts;
   // In the order of the names above.
   const what =
     counts.size === 1
-      ? `${each} more ${each === 1 ? 'seed' : 'seeds'} each`
+      ? `${count} more ${count === 1 ? 'seed' : 'seeds'} each`
       : `${missing.map(({ n }) => n).join(' + ')} more seeds`;
   const would = are_fewest
     ? 'could decide; fewer cannot'
@@ -166,7 +166,7 @@ function Missing({ verdict }: { verdict: Verdict }) {
         >
           Queue{' '}
           {counts.size === 1
-            ? `${plural(each ?? 0, 'seed')} each`
+            ? `${plural(count ?? 0, 'seed')} each`
             : `${missing.map(({ n }) => n).join(' + ')} seeds`}
         </LoadingButton>
       )}

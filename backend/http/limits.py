@@ -32,6 +32,7 @@ MAX_REST_S = 1.0
 
 MAX_WAITING_CHARTS = 1_000
 MAX_WAITING_LARGE_CHARTS = 4
+MAX_WAITING_LINKS = 10
 MAX_CHARTS = 2
 """Charts and figures that are computed at the same time. The others wait; one may need 100 MiB."""
 
@@ -354,6 +355,9 @@ class Limits:
         default_factory=lambda: Turns(total=MAX_CHARTS, per_user=MAX_CHARTS, max_waiting=MAX_WAITING_CHARTS)
     )
     """Held while a chart is computed."""
+    links: Turns = field(default_factory=lambda: Turns(total=1, per_user=1, max_waiting=MAX_WAITING_LINKS))
+    """Held, by address, while a page behind a link is computed, which needs no login: of the turns of charts,
+    links have at most one."""
     large_charts: Turns = field(
         default_factory=lambda: Turns(total=2, per_user=1, max_waiting=MAX_WAITING_LARGE_CHARTS)
     )

@@ -48,6 +48,7 @@ def test_page_is_shared_in_three_clicks_and_frozen_in_two(
         for seed in range(4):
             run = make_run(engine, RunState.FINISHED, seed=seed, config={"learning_rate": rate})
             add_points(engine, run.id, 1000 * rate + seed)
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto("/?q=archived%3Afalse&group=seed&list=beside")
     expect(page.get_by_role("region", name="Verdict")).to_contain_text("lr 0.01")
@@ -55,6 +56,10 @@ def test_page_is_shared_in_three_clicks_and_frozen_in_two(
     page.get_by_role("button", name="Share", exact=True).click()
     dialog = page.get_by_role("dialog", name="Share")
     expect(dialog.get_by_role("note")).to_contain_text("nobody on another machine can open a link")
+    title = dialog.get_by_role("textbox", name="Title")
+    title.fill(" ")
+    expect(dialog.get_by_text("A page needs a title.")).to_be_visible()
+    title.fill("For the group meeting")
     dialog.get_by_role("button", name="Create link").click()
     dialog.get_by_role("button", name="Copy", exact=True).click()
     expect(dialog.get_by_role("button", name="Copied")).to_be_visible()
@@ -66,9 +71,16 @@ def test_page_is_shared_in_three_clicks_and_frozen_in_two(
         dialog.get_by_role("button", name="Freeze as a file").click()
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
-    assert file.suffix == ".html"
+    assert file.name == "For the group meeting.html"
     assert plotly_script() in file.read_text("utf-8")
     _check(browser, file.as_uri(), tmp_path, offline=True)
+
+    # The name of a file without names has none either.
+    dialog.get_by_role("checkbox", name="Without names").check()
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Freeze as a file").click()
+    assert download.value.suggested_filename == "callboard.html"
+    page.screenshot(path=tmp_path / "dialog.png")
 
     dialog.get_by_role("button", name="Revoke the link to").click()
     expect(dialog.get_by_role("button", name="Revoke the link to")).to_have_count(0)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -58,13 +58,7 @@ def page(
     """
     by = "seed" if by == "config" else by
     setting = _setting(by)
-    if setting is not None:
-        listing.check_known(session, "by", setting)
-    briefs = repository.briefs(session, node)
-    held = {} if setting is None else _values_of(session, briefs, setting)
-    members: dict[str, list[Brief]] = {}
-    for run, key in zip(briefs, _keys(session, briefs, by, setting, held), strict=True):
-        members.setdefault(key, []).append(run)
+    members, held = _members(session, node, by, setting)
     groups = list(members.items())
     if setting is not None:
         groups.sort(key=lambda group: _by_value(held[group[1][0].id]))
@@ -90,6 +84,39 @@ def page(
         next_cursor=shown[-1][1][0].id if more and shown else None,
         total=len(groups),
     )
+
+
+def runs_of(session: Session, node: Node, by: str, keys: Collection[str]) -> list[str]:
+    """Ids of the matching runs that are in these groups.
+
+    Args:
+        session: a reading session.
+        node: the filter, as for the list of runs.
+        by: as in `page`.
+        keys: keys of groups; `%2C` and a comma are the same.
+
+    Raises:
+        Invalid: runs cannot be grouped by this.
+    """
+    by = "seed" if by == "config" else by
+    members, _ = _members(session, node, by, _setting(by))
+    wanted = {key.replace(",", "%2C") for key in keys}
+    return [run.id for key, runs in members.items() if key.replace(",", "%2C") in wanted for run in runs]
+
+
+def _members(
+    session: Session, node: Node, by: str, setting: ConfigField | None
+) -> tuple[dict[str, list[Brief]], dict[str, Any]]:
+    """The matching runs by the key of their group, and the value of the setting of each, if they are grouped
+    by one."""
+    if setting is not None:
+        listing.check_known(session, "by", setting)
+    briefs = repository.briefs(session, node)
+    held = {} if setting is None else _values_of(session, briefs, setting)
+    members: dict[str, list[Brief]] = {}
+    for run, key in zip(briefs, _keys(session, briefs, by, setting, held), strict=True):
+        members.setdefault(key, []).append(run)
+    return members, held
 
 
 def _sorted(

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
+from typing import Any
 
 import numpy as np
+from sqlalchemy.orm import Session
 
 from backend.analysis.comparisons import repository
 from backend.analysis.comparisons.schemas import (
@@ -15,13 +17,15 @@ from backend.analysis.comparisons.schemas import (
 )
 from backend.db import Run
 from backend.db.engine import UnitOfWork
+from backend.fleet.hosts import repository as hosts
 from backend.platform.errors import Conflict
 from backend.runs.runs import external
 from backend.runs.runs import service as runs
+from backend.runs.runs.grid import AnySpec
 from backend.runs.runs.groups import Brief, GroupedRun, group_key, keys_of
 from backend.runs.runs.repository import specs_of
+from backend.specs.host_commands import CommandSpec, parse_command_spec
 from backend.specs.names import ending_in
-from backend.specs.run import RunSpec
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import ENDED
 from backend.statistics.estimates import Scores
@@ -125,13 +129,38 @@ def _missing(
 
 def _can_be_repeated(run: Run) -> bool:
     """Whether a run of its specification is one of its group."""
-    if run.origin == EXTERNAL or run.departures:
+    if run.departures:
         return False
+    if run.origin == EXTERNAL:
+        return _started(run).get("seed") is not None
     try:
         runs.spec_of(run)
     except Conflict:
         return False
     return True
+
+
+def _started(run: Run) -> dict[str, Any]:
+    """What a run of a host's command was started with; empty for any other run."""
+    return run.spec.get("command") or {}
+
+
+def _command_of(session: Session, run: Run) -> CommandSpec:
+    """The specification of a run of a host's command that takes a seed.
+
+    Raises:
+        Conflict: no host has the command as it was then.
+    """
+    started = _started(run)
+    offered = hosts.commands(session).get(started["name"])
+    if offered is None or offered[0].requirement != run.spec.get("package"):
+        raise Conflict(f"no host has the command {started['name']} as it was when {run.name} was started")
+    stored = {name: run.spec.get(name) for name in ("queue", "host", "priority", "group", "tags", "notes")}
+    given = {name: value for name, value in stored.items() if value is not None}
+    request = {"command": started["name"], "definition": offered[0].model_dump(mode="json")}
+    return parse_command_spec(
+        request | given | {"config": started["config"], "seed": run.seed, "project": run.project}
+    )
 
 
 def add_seeds(work: UnitOfWork, request: Sequence[MoreSeeds], created_by: str) -> list[Run]:
@@ -149,20 +178,30 @@ def add_seeds(work: UnitOfWork, request: Sequence[MoreSeeds], created_by: str) -
     patterns = [runs.get(work.read, item.run) for item in request]
     planned = []
     for run, item in zip(patterns, request, strict=True):
-        spec = external.trainable_spec(run, "repeat")
+        spec: AnySpec
+        if _started(run).get("seed") is not None:
+            spec = _command_of(work.read, run)
+        else:
+            spec = external.trainable_spec(run, "repeat")
         if run.departures:
             raise Conflict(
                 f"the settings of {run.name} changed during training: start a run that has them throughout"
             )
         alike = repository.alike(work.read, [run])
         keys = keys_of(alike, specs_of(work.read))
-        taken = {run.seed} | {other.seed for other in alike if keys[other.id] == group_key(run)}
+        # A script may add settings to its config: until then its run has another key.
+        taken = {run.seed} | {
+            other.seed
+            for other in alike
+            if keys[other.id] == group_key(run)
+            or (run.origin == EXTERNAL and other.origin == EXTERNAL and other.state not in ENDED)
+        }
         free = islice((seed for seed in count() if seed not in taken), item.n)
         planned += [_with_seed(run, spec, seed) for seed in free]
     return [runs.create(work.write, spec, created_by=created_by) for spec in planned]
 
 
-def _with_seed(run: Run, spec: RunSpec, seed: int) -> RunSpec:
+def _with_seed(run: Run, spec: AnySpec, seed: int) -> AnySpec:
     """The specification of a run with another seed; a name that a person gave ends in it."""
     name = spec.name and ending_in(f" seed {seed}", spec.name.removesuffix(f" seed {spec.seed}"))
     return spec.model_copy(update={"seed": seed, "name": name, "project": run.project})

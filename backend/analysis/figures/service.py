@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from sqlalchemy.orm import Session
@@ -32,7 +33,7 @@ from backend.drawing.export_caption import caption
 from backend.drawing.figure import Figure, FigureOptions, Label
 from backend.drawing.learning_curve import add_levels, learning_curve_figure
 from backend.drawing.marks import Mark
-from backend.drawing.palette import IN_ORDER, WantedStyles
+from backend.drawing.palette import IN_ORDER, Theme, WantedStyles
 from backend.drawing.seed_curve import SeedGroup, add_groups, seed_curve_figure
 from backend.drawing.theme import in_panel, plain_text
 from backend.platform.errors import Invalid
@@ -147,6 +148,18 @@ def draw(session: Session, request: FigureRequest) -> DrawnFigures:
     return DrawnFigures(figures, revisions, updated=drawing.since is not None)
 
 
+def draw_in_themes(session: Session, request: FigureRequest, themes: Sequence[Theme]) -> list[list[Figure]]:
+    """Figures of some runs in each of these themes, from one read of their series.
+
+    Raises:
+        NotFound: there is no such run.
+        Invalid: they would be too large.
+    """
+    drawing = _Drawing(session, request)
+    with metrics.bounded(sum(map(len, drawing.chosen)), request.axes):
+        return [drawing.draw(theme) for theme in themes]
+
+
 def caption_of(session: Session, request: FigureRequest, figure: Figure) -> str:
     """The caption of the only figure of a request; groups of returns are compared by their scores.
 
@@ -186,8 +199,11 @@ class _Drawing:
         self._names = dict(zip(self.found, names_of_runs(list(self.found.values())).names, strict=True))
         """By id, what the runs are called in this view."""
         self._has_layout = request.with_layout or self.since is None
+        self._seed_groups: dict[FigureName, tuple[list[str], list[SeedGroup]]] = {}
 
-    def draw(self) -> list[Figure]:
+    @cached_property
+    def _read(self) -> Mapping[int, SeriesBuckets]:
+        """The series that are lines of their own, by id."""
         names = self._request.names
         apart: dict[int, Series] = {}
         has_ranges = self._has_gaps
@@ -195,7 +211,7 @@ class _Drawing:
             if name.kind != "seed_curve":
                 apart |= {row.id: row for row in rows}
                 has_ranges |= name.kind != "diagnostic" and len(rows) <= MANY
-        read = curves(
+        return curves(
             self._session,
             list(apart.values()),
             self._request.axes,
@@ -204,6 +220,12 @@ class _Drawing:
             has_joining_bucket=has_ranges,
             has_gaps=True,
         )
+
+    def draw(self, theme: Theme | None = None) -> list[Figure]:
+        """The figures; in another theme than the request's, from the same read."""
+        if theme is not None:
+            self._request = replace(self._request, options=replace(self._request.options, theme=theme))
+        names, read = self._request.names, self._read
         draw = self._draw_whole if self._has_layout else self._draw_tails
         figures = [
             draw(name, rows, [] if name.kind == "seed_curve" else self._lines(name, rows, read))
@@ -243,7 +265,7 @@ class _Drawing:
         """What a client with the layout lacks of the traces that grow."""
         figure, smooth, theme = Figure(), self._request.axes.description, self._request.options.theme
         if name.kind == "seed_curve":
-            order, groups = self._groups(series)
+            order, groups = self._groups(name, series)
             wanted = self._request.styles.of_groups
             add_groups(figure, groups, spread=self._request.spread, order=order, wanted=wanted, theme=theme)
         elif name.kind == "diagnostic":
@@ -261,7 +283,7 @@ class _Drawing:
         elif name.kind == "diagnostic":
             figure = self._diagnostic(BY_ID[name.of], lines, _counted(request.axes.x, series))
         elif name.kind == "seed_curve":
-            figure = self._seed_curve(name.of, series)
+            figure = self._seed_curve(name, series)
         else:
             figure = self._curve(name.of, lines, _counted(request.axes.x, series))
         if title := self._returns_title(name, series):
@@ -373,10 +395,10 @@ class _Drawing:
             theme=self._request.options.theme,
         )
 
-    def _seed_curve(self, metric: str, series: Sequence[Series]) -> Figure:
+    def _seed_curve(self, name: FigureName, series: Sequence[Series]) -> Figure:
         """One metric; runs that differ in their seed alone are one curve."""
-        request = self._request
-        order, groups = self._groups(series)
+        request, metric = self._request, name.of
+        order, groups = self._groups(name, series)
         figure = seed_curve_figure(
             groups,
             metric=metric,
@@ -393,8 +415,13 @@ class _Drawing:
             self._add_levels(figure, [run for group in groups for run in group.runs])
         return figure
 
-    def _groups(self, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
+    def _groups(self, name: FigureName, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
         """The ids of all compared groups in the order in which they get styles, and those with data."""
+        if name not in self._seed_groups:
+            self._seed_groups[name] = self._read_groups(series)
+        return self._seed_groups[name]
+
+    def _read_groups(self, series: Sequence[Series]) -> tuple[list[str], list[SeedGroup]]:
         request, runs_by_id = self._request, self.found
         firsts: dict[str, Run] = {}
         for run in runs_by_id.values():

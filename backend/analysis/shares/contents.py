@@ -1,11 +1,9 @@
 """What a page for others shows of runs: verdict, figures, scores, runs and commands."""
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import product
 
 from sqlalchemy.orm import Session
 
@@ -16,18 +14,18 @@ from backend.analysis.figures.scatter import draw_scatter
 from backend.analysis.figures.service import FigureKind, FigureName, FigureRequest
 from backend.analysis.metrics.axes import Axes
 from backend.analysis.shares import repository
-from backend.analysis.shares.anonymous import hide_names
+from backend.analysis.shares.anonymous import Hiding, hide_names
+from backend.analysis.shares.commands import command_lines
 from backend.analysis.shares.page import Block, Chart, Code, Page, Section, Table
-from backend.analysis.views.document import ViewDocument
+from backend.analysis.views.document import ScatterPanel, ViewDocument
 from backend.db import Run
 from backend.drawing.catalogue import EPISODE_RETURN
 from backend.drawing.figure import Figure, FigureOptions
 from backend.drawing.palette import Theme, WantedStyles
 from backend.drawing.theme import MINUS
 from backend.platform.errors import Invalid
-from backend.runs.runs.groups import configs_of, defaults, defaults_key, group_key, is_early
-from backend.runs.runs.names import are_equal, names_of_runs
-from backend.specs.protocols import starts_protocol
+from backend.runs.runs.groups import group_key, is_early
+from backend.runs.runs.names import names_of_runs
 from backend.specs.run_fields import EXTERNAL
 from backend.specs.states import BROKEN_OFF
 from backend.statistics.grouping import Spread
@@ -35,6 +33,8 @@ from backend.statistics.grouping import Spread
 MAX_DRAWN = 6
 """As on pages: of more runs or groups, the best are drawn at first."""
 MAX_CHARTS = 20
+"""Each is drawn in two themes, and read for all runs."""
+_THEMES: tuple[Theme, ...] = ("light", "dark")
 _POINTS, _FEW_POINTS, _MAX_DETAILED = 500, 250, 10
 _BOLD_PX = 3.5
 _DASH = "–"
@@ -63,18 +63,25 @@ def page_of(session: Session, shown: Shown) -> Page | None:
     if not runs:
         return None
     before = {run.id: group_key(run) for run in runs}
+    hiding = None
     if not shown.names:
-        known = [*repository.user_names(session).values()]
-        hide_names(runs, [*known, *repository.host_names(session, [run.id for run in runs])])
-    return _Contents(session, shown, runs, before).page()
+        hosts = repository.host_names(session, [run.id for run in runs])
+        hiding = hide_names(runs, [*repository.user_names(session).values(), *hosts])
+    return _Contents(session, shown, runs, before, hiding).page()
 
 
 class _Contents:
     """One page in the making."""
 
     def __init__(
-        self, session: Session, shown: Shown, runs: Sequence[Run], before: Mapping[str, str]
+        self,
+        session: Session,
+        shown: Shown,
+        runs: Sequence[Run],
+        before: Mapping[str, str],
+        hiding: Hiding | None,
     ) -> None:
+        self._hiding = hiding
         self._session, self._shown, self._document, self._runs = session, shown, shown.document, runs
         self._groups = {run.id: group_key(run) for run in runs}
         self._renamed = {before[run_id]: group for run_id, group in self._groups.items()}
@@ -84,8 +91,8 @@ class _Contents:
         baseline = self._document.baseline
         self._baseline = None if baseline is None else self._renamed.get(baseline)
         everything = self._compare(runs)
-        self._names_of_groups = {group.id: group.name for group in everything.groups}
-        """As the charts have them, which are of all runs."""
+        self._group_names = {group.id: group.name for group in everything.groups}
+        """As in the charts, which have all groups: the verdict leaves out what is hidden."""
         self._hidden = self._hidden_series(everything)
         drawn = {self._groups[run.id] for run in runs if not self._is_hidden(run)}
         compared = [run for run in runs if self._groups[run.id] in drawn]
@@ -139,27 +146,26 @@ class _Contents:
         return (self._groups[run.id] if self._grouped else run.id) in self._hidden
 
     def _verdict(self) -> list[Block]:
-        comparison, names = self._comparison, self._names_of_groups
-        groups = {group.id: group for group in comparison.groups}
+        comparison, names = self._comparison, {group.id: group for group in self._comparison.groups}
         blocks: list[Block] = []
         for best in comparison.best:
-            leader, rival = groups[best.group], groups.get(best.rival or "")
+            leader, rival = names[best.group], names.get(best.rival or "")
             about = f"{best.environment}: " if len(comparison.best) > 1 else ""
             if rival is None:
                 continue
             pair = _pair(comparison, leader.id, rival.id)
-            is_decided = pair is not None and pair.better == leader.id
+            better = None if pair is None else pair.better
             versus = "the baseline " if rival.id in comparison.baselines else ""
-            text = (
-                f"{about}{names[leader.id]} {'is better than' if is_decided else 'is ahead of'} "
-                f"{versus}{names[rival.id]}"
-            )
+            name, other = self._group_names[leader.id], self._group_names[rival.id]
+            is_decided = better == leader.id
+            text = f"{about}{name} {'is better than' if is_decided else 'is ahead of'} {versus}{other}"
             if pair is not None:
                 text += (
                     f": {_signed(pair, leader.id)}, {_p(pair.p_adjusted)}, "
                     f"{leader.n} + {_plural(rival.n, 'seed')}"
                 )
-            blocks.append(text + ("." if is_decided else ". Not decided."))
+            contrary = f". Not decided: the test finds {other} better." if better else ". Not decided."
+            blocks.append(text + ("." if is_decided else contrary))
         n_left = len({*self._groups.values()}) - len(comparison.groups)
         if n_left > 0 and blocks:
             blocks.append(f"{_plural(n_left, 'further config')} not compared.")
@@ -175,21 +181,24 @@ class _Contents:
         n_left = sum(self._is_hidden(run) for run in self._runs)
         if metrics and n_left:
             blocks.append("The best are drawn at first: click a name in the legend to draw or hide it.")
-        charts = list(product(metrics, environments if len(environments) > 1 else [None]))
-        for (metric, is_log), environment in charts[:MAX_CHARTS]:
-            themes: list[Theme] = ["light", "dark"]
-            light, dark = (self._lines(metric, environment, theme, is_log=is_log) for theme in themes)
-            if light.data:
-                blocks.append(Chart(light, dark, f"{metric} over training"))
-        if (n_more := len(charts) - MAX_CHARTS) > 0:
-            blocks.append(f"{_plural(n_more, 'further chart')} left out: a page has at most {MAX_CHARTS}.")
-        for panel in self._document.panels:
-            if panel.kind == "scatter" and panel.setting is not None:
-                try:
-                    chart = self._scatter(panel.setting, panel.score)
-                except Invalid:
-                    continue  # no run has the setting any more
-                blocks += [chart] if chart.light.n_total else []
+        lines = [
+            (metric, is_log, environment)
+            for metric, is_log in metrics
+            for environment in (environments if len(environments) > 1 else [None])
+        ]
+        scatters = [panel for panel in self._document.panels if panel.kind == "scatter" and panel.setting]
+        for metric, is_log, environment in lines[:MAX_CHARTS]:
+            chart = self._lines(metric, environment, is_log=is_log)
+            blocks += [chart] if chart.light.data else []
+        for panel in scatters[: max(0, MAX_CHARTS - len(lines))]:
+            try:
+                chart = self._scatter(panel)
+            except Invalid:
+                continue  # no run has the setting any more
+            blocks += [chart] if chart.light.n_total else []
+        n_left = len(lines) + len(scatters) - MAX_CHARTS
+        if n_left > 0:
+            blocks.append(f"{_plural(n_left, 'further chart')} left out: a page has at most {MAX_CHARTS}.")
         return blocks
 
     @property
@@ -200,7 +209,7 @@ class _Contents:
         known = [style for style in of_runs if style is not None]
         return WantedStyles(known if len(known) == len(of_runs) else (), of_groups)
 
-    def _lines(self, metric: str, environment: str | None, theme: Theme, *, is_log: bool) -> Figure:
+    def _lines(self, metric: str, environment: str | None, *, is_log: bool) -> Chart:
         curves = self._document.curves
         points = _FEW_POINTS if len(self._runs) > _MAX_DETAILED else _POINTS
         span = None if curves.zoom is None else (max(0.0, curves.zoom.start), curves.zoom.end)
@@ -215,13 +224,27 @@ class _Contents:
             (),
             axes,
             _spread(self._document),
-            FigureOptions(theme=theme),
+            FigureOptions(),
             styles=self._styles,
             environment=environment,
         )
-        [figure] = figures.draw(self._session, request).figures
-        if not self._shown.names:
-            figure.data = [trace for trace in figure.data if not _is_written_by_people(trace)]
+        light, dark = (
+            self._as_shown(figure, is_log=is_log)
+            for [figure] in figures.draw_in_themes(self._session, request, _THEMES)
+        )
+        is_named = self._hiding is not None and self._hiding.is_naming(metric)
+        return self._chart(light, dark, f"{'A metric' if is_named else metric} over training")
+
+    def _chart(self, light: Figure, dark: Figure, label: str) -> Chart:
+        """Figures in both themes, perhaps without names."""
+        if self._hiding is not None:
+            for figure in (light, dark):
+                figure.data = [trace for trace in figure.data if not _is_written_by_people(trace)]
+                self._hiding.hide(figure)
+        return Chart(light, dark, label)
+
+    def _as_shown(self, figure: Figure, *, is_log: bool) -> Figure:
+        """A figure with what the page hides, draws bold, or on a logarithmic axis."""
         bold = (
             {self._baseline}
             if self._grouped
@@ -238,21 +261,22 @@ class _Contents:
             figure.layout["yaxis"] = figure.layout.get("yaxis", {}) | {"type": "log"}
         return figure
 
-    def _scatter(self, setting: str, score: str) -> Chart:
-        themes: list[Theme] = ["light", "dark"]
+    def _scatter(self, panel: ScatterPanel) -> Chart:
+        assert panel.setting is not None
         light, dark = (
             draw_scatter(
                 self._session,
                 [run.id for run in self._runs],
-                setting,
-                "best_return" if score == "best_return" else "score",
+                panel.setting,
+                panel.score,
                 FigureOptions(theme=theme),
                 self._styles,
                 grouped=self._grouped,
             )
-            for theme in themes
+            for theme in _THEMES
         )
-        return Chart(light, dark, f"Scores by {setting}")
+        is_named = self._hiding is not None and self._hiding.is_naming(panel.setting)
+        return self._chart(light, dark, f"Scores by {'a setting' if is_named else panel.setting}")
 
     def _scores(self) -> list[Block]:
         comparison = self._comparison
@@ -274,7 +298,7 @@ class _Contents:
             pair = next((pair for pair in pairs if pair is not None and not is_baseline), None)
             difference = "baseline" if is_baseline else _signed(pair, group.id) if pair else _DASH
             row = [
-                ("★ " if is_baseline and has_baseline else "") + self._names_of_groups[group.id],
+                ("★ " if is_baseline and has_baseline else "") + self._group_names[group.id],
                 *([group.environment] if several else []),
                 str(group.n) if group.n == len(group.runs) else f"{group.n} of {len(group.runs)}",
                 _estimate(group.median),
@@ -323,12 +347,15 @@ class _Contents:
                 scripts.setdefault(process.run_id, process.provenance.get("command") or [])
         lines = []
         for runs in members.values():
-            command = scripts.get(runs[0].id) if runs[0].origin == EXTERNAL else _command(runs[0])
-            if command:
-                seeds = sorted({run.seed for run in runs})
-                lines += [f"# seeds {', '.join(map(str, seeds))}"] if len(seeds) > 1 else []
-                lines += [f"# without {what}" for what in _left_out(runs[0])]
-                lines.append(shlex.join(command))
+            if runs[0].origin != EXTERNAL:
+                commands = command_lines(runs[0])
+            else:
+                script = scripts.get(runs[0].id)
+                commands = [shlex.join(script)] if script else []
+            seeds = sorted({run.seed for run in runs})
+            if commands and len(seeds) > 1:
+                lines.append(f"# seeds {', '.join(map(str, seeds))}")
+            lines += commands
         return [Code(lines)] if lines else []
 
 
@@ -343,39 +370,6 @@ def _spread(document: ViewDocument) -> Spread:
         return Spread.chosen(curves.centre, curves.interval, seeds=curves.seeds)
     except ValueError:
         return Spread.chosen(None, "se")
-
-
-def _command(run: Run) -> list[str]:
-    """The command that trains a run of Callboard again, without what is the default."""
-    spec = run.spec
-    command = ["callboard", "train", "--algorithm", run.algorithm, "--environment", run.environment]
-    for limit in ("agent_steps", "wall_time_s", "score"):
-        if (value := spec["stop"].get(limit)) is not None:
-            command += [f"--{limit.replace('_', '-')}", f"{value}"]
-    known = dict(zip(("config", "environment_config"), defaults(*defaults_key(spec)), strict=True))
-    for section, option in (("config", "--set"), ("environment_config", "--set-environment")):
-        for name, value in configs_of(spec)[section].items():
-            if name == "evaluation_protocol" and starts_protocol(str(value)) is not None:
-                continue
-            if name not in known[section] or not are_equal(value, known[section][name]):
-                text = value if isinstance(value, str) else json.dumps(value)
-                command += [option, f"{name}={text}"]
-    return [*command, "--seed", str(run.seed)]
-
-
-def _left_out(run: Run) -> list[str]:
-    """What `callboard train` cannot repeat of a run of Callboard."""
-    if run.origin == EXTERNAL:
-        return []
-    left_out = []
-    if run.parent_id is not None or run.forked_at_agent_steps is not None:
-        left_out.append(f"what it began from: another run at {run.forked_at_agent_steps or 0:,} agent steps")
-    annealed, stop = run.spec.get("annealing_agent_steps"), run.spec["stop"].get("agent_steps")
-    if annealed is not None and annealed != stop:
-        left_out.append(f"its annealing, over {annealed:,} agent steps")
-    if starts_protocol(str(configs_of(run.spec)["config"].get("evaluation_protocol"))) is not None:
-        left_out.append("its evaluations, which begin from a start set of the server")
-    return left_out
 
 
 def _rank_of_group(group: GroupStatistics) -> tuple[bool, float]:

@@ -1,18 +1,19 @@
 """Links that show certain runs without a login, and pages of runs as files."""
 
 from collections.abc import AsyncIterator
-from importlib.resources import files
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from starlette.responses import FileResponse, HTMLResponse
+from starlette.responses import HTMLResponse
 
 from backend.analysis.shares import page, repository, service
 from backend.analysis.shares.schemas import FrozenRequest, NewShare, ShareOut, SharePage, ShareRequest
 from backend.http.access import LoggedInOperator, Viewer
+from backend.http.addresses import address_of, network_of
 from backend.http.dependencies import ReadSession, WriteSession, get_state, principal_of
 from backend.http.pages import Cursor, Limit
 from backend.http.routing import ResourceRouter, WritingRoute
+from backend.http.transfer import accepts_gzip
 from backend.platform.errors import Forbidden
 from backend.platform.principals import Role
 from backend.specs.fields import ULID
@@ -38,7 +39,8 @@ async def _turn(request: Request) -> AsyncIterator[None]:
 
 
 async def _turn_of_link(request: Request) -> AsyncIterator[None]:
-    async with get_state(request).limits.charts.turn("links"):
+    limits = get_state(request).limits
+    async with limits.links.turn(network_of(address_of(request))), limits.charts.turn("links"):
         yield
 
 
@@ -89,11 +91,13 @@ def freeze_page(body: FrozenRequest, principal: Viewer, session: ReadSession) ->
 
 
 @page_router.get(f"/{page.SCRIPT_NAME}")
-def read_script() -> FileResponse:
+def read_script(request: Request) -> Response:
     """The library that draws the figures of pages."""
-    library = files("plotly") / "package_data" / "plotly.min.js"
-    headers = {"Cache-Control": "public, max-age=86400"}
-    return FileResponse(str(library), media_type="text/javascript", headers=headers)
+    headers = {"Cache-Control": "public, max-age=86400", "Vary": "Accept-Encoding"}
+    if accepts_gzip(request.headers):
+        headers["Content-Encoding"] = "gzip"
+        return Response(page.compressed_script(), media_type="text/javascript", headers=headers)
+    return Response(page.plotly_script(), media_type="text/javascript", headers=headers)
 
 
 @page_router.get("/{token}", dependencies=[Depends(_turn_of_link, scope="function")])

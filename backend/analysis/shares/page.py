@@ -1,6 +1,7 @@
 """A page that is one HTML file: text, tables and figures, which a script in it draws. Nothing is loaded from
 anywhere, in light and dark themes."""
 
+import gzip
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,6 +112,12 @@ def plotly_script() -> str:
 
     script: str = get_plotlyjs()
     return script.replace("</script", "<\\/script")
+
+
+@cache
+def compressed_script() -> bytes:
+    """`plotly_script` with gzip."""
+    return gzip.compress(plotly_script().encode(), mtime=0)
 
 
 def _hash(script: str) -> str:

@@ -64,6 +64,11 @@ def existing_runs(session: Session, ids: Sequence[str]) -> list[Run]:
     return [rows[run_id] for run_id in dict.fromkeys(ids) if run_id in rows]
 
 
+def existing_ids(session: Session, ids: Sequence[str]) -> frozenset[str]:
+    """Those of these runs that exist."""
+    return frozenset(session.scalars(select(Run.id).where(Run.id.in_(ids))))
+
+
 def host_names(session: Session, run_ids: Sequence[str]) -> set[str]:
     """Names of all hosts, and of those where attempts and scripts of these runs ran."""
     hosts = set(session.scalars(select(Host.id)))

@@ -34,6 +34,11 @@ class FrozenRequest(Strict):
     """The project whose runs match the document's filter; null for those of all."""
     document: ViewDocument
     """Its runs, or the filter of its runs, of which those that match now are shown, at most 100; and how."""
+    groups: tuple[Annotated[str, StringConstraints(max_length=500)], ...] = Field(
+        default=(), max_length=MAX_RUNS, strict=False
+    )
+    """Keys of groups of the document's grouping, as in `GET /comparisons/groups`: only the matching runs in
+    these are shown. Empty for all."""
     names: bool = True
     """Whether the page has the names of runs and groups, paths and notes. Without, they are replaced on the
     server; settings, scores, algorithms, environments and metrics stay."""

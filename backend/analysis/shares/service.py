@@ -5,11 +5,13 @@ nothing else: its token is no credential of the API.
 """
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from backend.access.auth.secrets import hash_secret
+from backend.analysis.comparisons import run_groups
 from backend.analysis.shares import repository
 from backend.analysis.shares.contents import Shown, page_of
 from backend.analysis.shares.page import to_html
@@ -30,8 +32,20 @@ from backend.specs.states import RunState
 MAX_SHARES = 100
 """Links of one user that work at the same time."""
 
-_PAGES = CacheKind[tuple[str, tuple[tuple[str, int], ...]], str](64 * 2**20, len)
-"""Pages behind links, by the links and the runs' revisions: who opens one again does not draw it again."""
+KEPT_S = 10.0
+"""How long whoever opens a link gets the page that was drawn last, unless a run of it was deleted since."""
+
+
+class _Kept(NamedTuple):
+    """The page behind a link, as it was drawn last."""
+
+    at: datetime
+    runs: frozenset[str]
+    content: str
+
+
+_PAGES = CacheKind[str, _Kept](2**25, lambda kept: len(kept.content))
+"""By link, in characters."""
 
 _STATES: dict[str, tuple[RunState, ...]] = {
     "all": (),
@@ -87,19 +101,19 @@ def read_shared(session: Session, token: str) -> str | None:
     share = repository.of_token(session, hash_secret(token))
     if share is None:
         return None
-    rows: list[Run] = repository.existing_runs(session, share.runs)
-    key = (share.id, tuple((run.id, run.revision) for run in rows))
+    now = database_now(session)
+    existing = repository.existing_ids(session, share.runs)
     pages = caches_of(session)[_PAGES]
-    if (known := pages.known([key])) and rows:
-        return known[key]
+    kept = pages.known([share.id]).get(share.id)
+    if kept is not None and kept.runs == existing and kept.at <= now < kept.at + timedelta(seconds=KEPT_S):
+        return kept.content
     document, _ = read(share.document)
-    shown = Shown(share.title, share.runs, document, share.names, database_now(session))
-    page = page_of(session, shown)
+    page = page_of(session, Shown(share.title, share.runs, document, share.names, now))
     if page is None:
         return None
-    html = to_html(page, is_served=True)
-    pages.put({key: html})
-    return html
+    content = to_html(page, is_served=True)
+    pages.put({share.id: _Kept(now, existing, content)})
+    return content
 
 
 def freeze(session: Session, request: FrozenRequest) -> str:
@@ -141,11 +155,15 @@ def _chosen(session: Session, request: FrozenRequest) -> list[str]:
         filter_text=document.filter,
     )
     listing.check_compared(session, node)
-    ids = runs.ids(session, node, limit=MAX_RUNS + 1)
+    if request.groups and document.grouping is not None:
+        ids = run_groups.runs_of(session, node, document.grouping, request.groups)
+        n = len(ids)
+    else:
+        ids = runs.ids(session, node, limit=MAX_RUNS + 1)
+        n = len(ids) if len(ids) <= MAX_RUNS else runs.count(session, node)
     if not ids:
         raise Invalid.field("document.filter", "no run matches: choose runs, or another filter")
     if len(ids) > MAX_RUNS:
-        n = runs.count(session, node)
         raise Invalid.field(
             "document.filter",
             f"{n:,} runs match; a page shows at most {MAX_RUNS}: choose some, or a narrower filter",

@@ -1,10 +1,4 @@
-import {
-  infiniteQueryOptions,
-  keepPreviousData,
-  queryOptions,
-  type InfiniteData,
-  type QueryClient,
-} from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { served } from '@/lib/base';
 import { api, unwrap } from './client';
 import type { components, paths } from './generated';
@@ -80,16 +74,6 @@ export const addSeeds = async (items: { run: string; n: number }[], key: string)
   ).items;
 
 type GroupsQuery = Omit<AllGroupsQuery, 'cursor'>;
-
-/** What stands for a group in the selection, which has no empty ids, as that of runs without a value would be, and is
- * a list with commas in addresses. */
-export const selectionId = ({ key }: RunGroup): string => key.replaceAll(',', '%2C') || '!';
-
-/** The groups of runs that the page lists now. */
-export const listedGroups = (client: QueryClient): RunGroup[] =>
-  client
-    .getQueriesData<InfiniteData<{ items: RunGroup[] }>>({ queryKey: keys.allRunGroups(), type: 'active' })
-    .flatMap(([, data]) => data?.pages.flatMap(({ items }) => items) ?? []);
 
 /** Grouped runs, page by page. */
 export const runGroupsQuery = (query: GroupsQuery) =>

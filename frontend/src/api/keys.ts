@@ -39,7 +39,6 @@ export const keys = {
   /** Of lists of runs. */
   allRuns: () => ['run', null] as const,
   deletedRuns: () => ['run', null, 'deleted'] as const,
-  allRunGroups: () => ['run', null, 'groups'] as const,
   runGroups: (search: unknown) => ['run', null, 'groups', search] as const,
   run: (id: string) => ['run', id] as const,
   runResource: (id: string, parts: Parts, ...rest: Key) => ['run', id, parts, ...rest] as const,

@@ -314,7 +314,7 @@ function SeriesRow(props: RowProps) {
         {!grouped && run && run.state !== 'finished' && (
           <StateBadge state={run.state} reason={run.state_reason} />
         )}
-        {isBaseline && <span className="nowrap">baseline</span>}
+        {isBaseline && <span className="visually-hidden">baseline</span>}
         {isPinned && <IconPinFilled size={12} aria-label="Pinned" />}
       </span>
       <span role="gridcell" className="right">

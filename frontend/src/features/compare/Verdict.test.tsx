@@ -82,3 +82,10 @@ it('a verdict offers no seeds when it is decided, when they are queued, or are n
   expect(text()).toContain('start them by yourself');
   expect(screen.queryByRole('button')).toBeNull();
 });
+
+it('a verdict is not decided by a test that finds the other config better', () => {
+  show({ seeds: null, missing: [] }, { better: 'b', p_adjusted: 0.01 });
+  expect(text()).toContain('lr a is ahead of the baseline lr b');
+  expect(text()).toContain('Not decided: the test finds lr b better.');
+  expect(text()).not.toContain('How many seeds');
+});

@@ -54,12 +54,13 @@ function VerdictOf({ comparison, verdict, isNamed }: OfProps) {
     [a, b].every((id) => id === best.id || id === rival?.id),
   );
   const isBaseline = rival !== undefined && comparison.baselines.includes(rival.id);
+  const isDecided = result?.better === best.id;
   const left = best.runs.concat(rival?.runs ?? []).filter(({ left_out }) => left_out === 'broke_off').length;
   return (
     <div>
       {isNamed && <div className="muted">{shortEnvironmentName(verdict.environment)}</div>}
       <strong>
-        <Name name={best.name} /> {headline(result, best.id, rival !== undefined)}
+        <Name name={best.name} /> {headline(isDecided, rival !== undefined)}
         {rival && (
           <>
             {' '}
@@ -78,14 +79,19 @@ function VerdictOf({ comparison, verdict, isNamed }: OfProps) {
           {plural(left, 'seed')} that broke off {left > 1 ? 'are' : 'is'} left out.
         </div>
       )}
-      {rival && result?.better !== best.id && <Missing verdict={verdict} />}
+      {rival && result?.better === rival.id && (
+        <div>
+          Not decided: the test finds <Name name={rival.name} /> better.
+        </div>
+      )}
+      {rival && !result?.better && <Missing verdict={verdict} />}
     </div>
   );
 }
 
-function headline(result: Improvement | undefined, best: string, hasRival: boolean): string {
+function headline(isDecided: boolean, hasRival: boolean): string {
   if (!hasRival) return 'is the only config with a score';
-  return result?.better === best ? 'is better than' : 'is ahead of';
+  return isDecided ? 'is better than' : 'is ahead of';
 }
 
 /** The difference of a group of a pair from the other one, with its interval. */
@@ -129,11 +135,11 @@ function Missing({ verdict }: { verdict: Verdict }) {
     );
   const nQueued = missing.reduce((sum, { n_queued }) => sum + n_queued, 0);
   const counts = new Set(missing.map(({ n }) => n));
-  const [each] = counts;
+  const [count] = counts;
   // In the order of the names above.
   const what =
     counts.size === 1
-      ? `${each} more ${each === 1 ? 'seed' : 'seeds'} each`
+      ? `${count} more ${count === 1 ? 'seed' : 'seeds'} each`
       : `${missing.map(({ n }) => n).join(' + ')} more seeds`;
   const would = are_fewest
     ? 'could decide; fewer cannot'
@@ -160,7 +166,7 @@ function Missing({ verdict }: { verdict: Verdict }) {
         >
           Queue{' '}
           {counts.size === 1
-            ? `${plural(each ?? 0, 'seed')} each`
+            ? `${plural(count ?? 0, 'seed')} each`
             : `${missing.map(({ n }) => n).join(' + ')} seeds`}
         </LoadingButton>
       )}

@@ -3,7 +3,7 @@ import { IconArrowDown, IconArrowUp, IconChevronDown, IconChevronRight } from '@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Fragment, useMemo, useState } from 'react';
-import { runGroupsQuery, selectionId, type GroupBy, type GroupSort, type RunGroup } from '@/api/comparisons';
+import { runGroupsQuery, type GroupBy, type GroupSort, type RunGroup } from '@/api/comparisons';
 import { useNames } from '@/api/names';
 import { type Run, runsByIdQuery } from '@/api/runs';
 import { LoadingButton } from '@/components/controls';
@@ -45,6 +45,10 @@ type Props = {
   onClear: () => void;
 };
 
+/** What stands for a group in the selection, which has no empty ids, as that of runs without a value would be, and is
+ * a list with commas in addresses. */
+const idOf = ({ key }: RunGroup): string => key.replaceAll(',', '%2C') || '!';
+
 /** Groups of runs: one row each with its median score, expandable to list its runs. */
 export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   const { filter, state, archived } = toQuery(search);
@@ -59,10 +63,10 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
   const { data, error, refetch, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } =
     useInfiniteQuery(runGroupsQuery(query));
   const groups = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data]);
-  const order = useMemo(() => groups.map(selectionId), [groups]);
+  const order = useMemo(() => groups.map(idOf), [groups]);
   const scales = useMemo(() => scalesOf(groups), [groups]);
   const { ids: keys, toggle } = useSelection(order, search.selected, onSelected);
-  const selectedGroups = groups.filter((group) => keys.has(selectionId(group)));
+  const selectedGroups = groups.filter((group) => keys.has(idOf(group)));
   const selectedRuns = new Set(selectedGroups.flatMap(({ runs }) => runs));
   // The service lists the ids of the latest runs of a group only.
   const large = selectedGroups.find(({ n, runs }) => n > runs.length);
@@ -126,8 +130,8 @@ export function RunGroups({ by, search, onSelected, onSort, onClear }: Props) {
                 by={by}
                 search={search}
                 scale={scales.get(group.environment ?? '')}
-                selected={keys.has(selectionId(group))}
-                onToggle={() => toggle(selectionId(group))}
+                selected={keys.has(idOf(group))}
+                onToggle={() => toggle(idOf(group))}
               />
             ))}
           </tbody>

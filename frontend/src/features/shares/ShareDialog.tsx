@@ -1,4 +1,4 @@
-import { Button, Checkbox, Code, Modal, NativeSelect } from '@mantine/core';
+import { Button, Checkbox, Code, Modal, NativeSelect, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { type FrozenRequest, createShare, freezePage, revokeShare, sharesQuery } from '@/api/shares';
@@ -31,17 +31,19 @@ export function ShareDialog({ page, onClose }: Props) {
   const denied = useDenied();
   const isAdmin = useDenied('admin') === undefined;
   const [names, setNames] = useState(true);
+  const [title, setTitle] = useState(page.title);
+  const isBlank = title.trim() === '';
+  const shared = { ...page, title: title.trim(), names };
   const [days, setDays] = useState('7');
   const shown = useRef<HTMLElement>(null);
   const isLocal = LOOPBACK.test(location.hostname);
   const refetch = () => client.invalidateQueries({ queryKey: sharesQuery(isAdmin).queryKey });
   const create = useMutation({
-    mutationFn: () => createShare({ ...page, names, expires_in_days: Number(days) }),
+    mutationFn: () => createShare({ ...shared, expires_in_days: Number(days) }),
     onSuccess: refetch,
   });
   const freeze = useMutation({
-    mutationFn: async () =>
-      save(await freezePage({ ...page, names }), `${names ? page.title : 'callboard'}.html`),
+    mutationFn: async () => save(await freezePage(shared), names ? `${shared.title}.html` : 'callboard.html'),
   });
   const link = create.data && new URL(served(create.data.path), location.origin).href;
   const error = create.error ?? freeze.error;
@@ -53,6 +55,14 @@ export function ShareDialog({ page, onClose }: Props) {
           shows the runs as they are when it is opened, and gives access to nothing else; runs that match
           later are not added. A file has everything inside and stays as it is.
         </p>
+        <TextInput
+          label="Title"
+          description={names ? undefined : 'Shown in your list of links alone: the page has no names'}
+          value={title}
+          maxLength={100}
+          error={isBlank && 'A page needs a title.'}
+          onChange={({ currentTarget }) => setTitle(currentTarget.value)}
+        />
         <div className={classes.fields}>
           <NativeSelect
             label="The link works for"
@@ -78,6 +88,7 @@ export function ShareDialog({ page, onClose }: Props) {
           <LoadingButton
             variant={isLocal ? 'filled' : 'default'}
             loading={freeze.isPending}
+            unavailable={isBlank}
             onClick={() => freeze.mutate()}
           >
             Freeze as a file
@@ -85,7 +96,7 @@ export function ShareDialog({ page, onClose }: Props) {
           <LoadingButton
             variant={isLocal ? 'default' : 'filled'}
             loading={create.isPending}
-            unavailable={denied !== undefined}
+            unavailable={denied !== undefined || isBlank}
             title={denied}
             onClick={() => create.mutate()}
           >

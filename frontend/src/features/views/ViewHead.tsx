@@ -2,7 +2,6 @@ import { Button, SegmentedControl } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
-import { listedGroups } from '@/api/comparisons';
 import { type ApiProblem, asProblem } from '@/api/problem';
 import { changeView, storeView, type View, type ViewDocument } from '@/api/views';
 import { LoadingButton } from '@/components/controls';
@@ -108,7 +107,7 @@ export function ViewHead({ state, project, view, changed, onDocument, onLayout }
             page={{
               title: view?.name ?? suggestedName(document, new Set()),
               project: project ?? null,
-              document: shownDocument(state, listedGroups(client)),
+              ...shownDocument(state),
             }}
             onClose={() => setSharing(false)}
           />

@@ -1,5 +1,4 @@
 /** The state of a page as the document of a view, and back: what stands in an address can be saved. */
-import { type RunGroup, selectionId } from '@/api/comparisons';
 import { DEFAULT_SPREAD, type XAxis } from '@/api/series';
 import type { ViewDocument, ViewSummary } from '@/api/views';
 import { formatZoom, parseZoom } from '@/components/chart/curveView';
@@ -66,19 +65,17 @@ export const toDocument = ({ page, search }: PageState): ViewDocument =>
   page === 'runs' ? ofRuns(search) : ofCompare(search);
 
 /**
- * The document of what a page shows: of its selected rows alone, if there are any.
- *
- * @param groups the groups that the page lists, if its rows are groups.
+ * The document of what a page shows, of its selected rows alone, if there are any: of runs by their ids; of groups the
+ * keys stand beside it.
  */
-export function shownDocument(state: PageState, groups: readonly RunGroup[] = []): ViewDocument {
+export function shownDocument(state: PageState): { document: ViewDocument; groups: string[] } {
   const document = toDocument(state);
-  if (state.page !== 'runs' || state.search.selected?.includes('*')) return document;
+  if (state.page !== 'runs') return { document, groups: [] };
   const selected = ids(state.search.selected);
-  const runs =
-    state.search.group === undefined
-      ? selected
-      : groups.filter((group) => selected.includes(selectionId(group))).flatMap((group) => group.runs);
-  return { ...document, runs };
+  if (state.search.group !== undefined)
+    // What the list of groups has for the empty key.
+    return { document, groups: selected.map((key) => (key === '!' ? '' : key)) };
+  return { document: { ...document, runs: selected.includes('*') ? [] : selected }, groups: [] };
 }
 
 function ofRuns({ q, state, archived, group, sort, columns }: RunsSearch): ViewDocument {

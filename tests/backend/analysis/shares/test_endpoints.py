@@ -1,16 +1,20 @@
+import json
 import logging
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import Engine, update
+from sqlalchemy.orm import Session
 
+from backend.analysis.comparisons import service as comparisons
 from backend.analysis.metrics import repository as series
+from backend.analysis.shares import contents
 from backend.analysis.shares import service as shares
-from backend.analysis.shares.contents import MAX_CHARTS
-from backend.analysis.shares.page import plotly_script
+from backend.analysis.shares.contents import Shown, page_of
+from backend.analysis.shares.page import Page, compressed_script, plotly_script
 from backend.db import Run, ScriptProcess, Share, StepNote
 from backend.db.base import new_id
 from backend.db.clock import database_now
@@ -21,7 +25,7 @@ from backend.specs.events import PointsEvent
 from backend.specs.states import RunState
 from tests.support.pages import session_cookie
 from tests.support.routes import addresses
-from tests.support.rows import external_request, make_fork, make_run
+from tests.support.rows import external_request, make_run
 from tests.support.service import RunningService, created_run
 
 pytestmark = pytest.mark.service
@@ -168,7 +172,6 @@ def test_page_without_names_has_settings_and_scores_but_nobodys_name(service: Ru
     config = {"lr": 0.25, "data": "/home/panther/x", "author": "made by quagga", "optimiser": "adam"}
     theirs = created_run(client.post("/api/v1/runs", json=external_request(config=config, name="ocelot")))
     config |= {"lr": 0.5, "data": "/home/panther/y", "author": "somebody else"}
-    config |= {"exp": "ocelot_7", "sweep": "giraffe-x", "machine": "xcheetah2", "kind": "tagged lion"}
     third = created_run(client.post("/api/v1/runs", json=external_request(config=config)))
     body = {"name": "quagga", "password": "correct horse battery", "role": "viewer"}
     client.post("/api/v1/users", json=body).raise_for_status()
@@ -195,18 +198,6 @@ def test_page_without_names_has_settings_and_scores_but_nobodys_name(service: Ru
     assert client.get(f"/api/v1/runs/{ours}").json()["name"] == "zebra"
 
 
-def test_command_says_what_it_cannot_repeat_and_charts_are_bounded(service: RunningService) -> None:
-    engine, client = service.engine, service.client
-    parent = _train(engine)
-    run = make_fork(engine, parent, 4_000, config={"learning_rate": 0.01}, annealing_agent_steps=123_000)
-    panels = [{"kind": "lines", "metrics": ["rollout/episode_return"]}] * (MAX_CHARTS + 2)
-    document = {"runs": [parent, run.id], "panels": panels}
-    page = client.post(f"{API}/frozen", json={"document": document}).text
-    assert "without what it began from: another run at 4,000 agent steps" in page
-    assert "without its annealing, over 123,000 agent steps" in page
-    assert "2 further charts left out" in page
-
-
 def test_frozen_page_is_one_file_in_which_nothing_is_code_but_its_own(
     sqlite_service: RunningService,
 ) -> None:
@@ -223,3 +214,105 @@ def test_frozen_page_is_one_file_in_which_nothing_is_code_but_its_own(
     assert "script-src 'sha256-" in page
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page
     assert "callboard train --algorithm paac --environment CartPole-v1 --agent-steps 10000" in page
+
+
+@pytest.mark.parametrize(
+    ("by", "n_groups"), [("seed", 2), ("group", 2), ("config.learning_rate", 2), ("environment", 1)]
+)
+def test_page_of_selected_groups_has_the_runs_of_these_alone(
+    sqlite_service: RunningService, by: str, n_groups: int
+) -> None:
+    client, engine = sqlite_service.client, sqlite_service.engine
+    for rate, group in ((0.001, "a, b"), (0.5, None)):
+        for seed in range(2):
+            _train(engine, rate, group=group, seed=seed)
+    groups = client.get("/api/v1/comparisons/groups", params={"by": by}).json()["items"]
+    assert len(groups) == n_groups
+    for row in groups:
+        created = share(client, document={"grouping": by}, groups=[row["key"].replace(",", "%2C")])
+        assert sorted(created["runs"]) == sorted(row["runs"])
+    answer = client.post(API, json={"document": {"grouping": by}, "groups": ["none of them"]})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "document.filter")
+
+
+def test_shared_page_is_drawn_once_for_some_seconds_and_its_library_compressed_once(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, engine = sqlite_service.client, sqlite_service.engine
+    runs = [_train(engine, rate) for rate in (0.001, 0.5)]
+    path = share(client, *runs)["path"]
+    drawn: list[datetime] = []
+
+    def draw(session: Session, shown: Shown) -> Page | None:
+        drawn.append(shown.at)
+        return page_of(session, shown)
+
+    monkeypatch.setattr(shares, "page_of", draw)
+    first = client.get(path)
+    assert (client.get(path).text, len(drawn)) == (first.text, 1)
+    # Not longer, and not with a run that was deleted since.
+    monkeypatch.setattr(shares, "KEPT_S", 0.0)
+    assert (client.get(path).status_code, len(drawn)) == (200, 2)
+    monkeypatch.setattr(shares, "KEPT_S", 3_600.0)
+    assert client.delete(f"/api/v1/runs/{runs[1]}").status_code in (200, 204)
+    assert ("lr 0.5" in first.text, "lr 0.5" in client.get(path).text) == (True, False)
+    assert len(drawn) == 3
+
+    packed = client.get("/s/plotly.js")
+    plain = client.get("/s/plotly.js", headers={"Accept-Encoding": "identity"})
+    assert (packed.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
+    assert packed.text == plain.text == plotly_script()
+    assert compressed_script() is compressed_script()
+
+
+def test_page_leaves_out_charts_beyond_a_bound_and_says_so(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, engine = sqlite_service.client, sqlite_service.engine
+    environments = ("CartPole-v1", "Acrobot-v1")
+    runs = [_train(engine, environment=environment) for environment in environments]
+    panels = [{"kind": "lines", "metrics": ["rollout/episode_return"] * 2}]
+    document = {"runs": runs, "panels": panels, "list": "beside"}
+    for bound, n_charts, said in ((20, 4, ""), (3, 3, "1 further chart left out: a page has at most 3.")):
+        monkeypatch.setattr(contents, "MAX_CHARTS", bound)
+        text = client.get(share(client, document=document)["path"]).text
+        assert (text.count("<div class=chart "), said in text) == (n_charts, True)
+
+
+def test_verdict_is_better_only_on_the_side_that_the_test_finds_better(
+    sqlite_service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, engine = sqlite_service.client, sqlite_service.engine
+    runs = [_train(engine, rate, seed=seed) for rate in (0.001, 0.5) for seed in range(5)]
+    compare = comparisons.compare
+    path = f"{API}/frozen"
+    body = {"document": {"runs": runs, "grouping": "seed"}}
+    text = client.post(path, json=body).text
+    assert "lr 0.5 is better than the baseline lr 0.001" in text
+
+    def turned(*given: Any, **options: Any) -> Any:
+        comparison = compare(*given, **options)
+        [best] = comparison.best
+        pairs = [pair.model_copy(update={"better": best.rival}) for pair in comparison.improvements]
+        return comparison.model_copy(update={"improvements": pairs})
+
+    monkeypatch.setattr(comparisons, "compare", turned)
+    text = client.post(path, json=body).text
+    assert "lr 0.5 is ahead of the baseline lr 0.001" in text
+    assert "Not decided: the test finds lr 0.001 better." in text
+
+
+def test_verdict_and_charts_call_a_config_the_same(sqlite_service: RunningService) -> None:
+    client, engine = sqlite_service.client, sqlite_service.engine
+    hidden = _train(engine, 0.1, environment_config={"max_episode_agent_steps": 100})
+    runs = [_train(engine, rate) for rate in (0.001, 0.5)]
+    rows = client.get("/api/v1/comparisons/groups", params={"by": "seed"}).json()["items"]
+    [key] = [row["key"] for row in rows if row["runs"] == [hidden]]
+    document = {"runs": [hidden, *runs], "grouping": "seed", "hidden": [key], "list": "beside"}
+    text = client.post(f"{API}/frozen", json={"document": document}).text.replace(plotly_script(), "")
+    verdict = re.search(r"<h2>Verdict</h2>\n<p>(.*?) is ahead of (?:the baseline )?(.*?)\. Not", text)
+    assert verdict is not None
+    charts = re.search('id="figures">(.*?)</script>', text)
+    assert charts is not None
+    names = {trace.get("name", "").partition(" (n = ")[0] for trace in json.loads(charts[1])[0]["data"]}
+    assert set(verdict.groups()) <= names

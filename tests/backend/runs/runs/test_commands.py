@@ -56,6 +56,31 @@ def test_runs_of_a_grid_are_queued_and_claimed_by_the_host_of_the_command_alone(
     assert (claimed.run_id, claimed.is_command, claimed.may_use_gpu) == (runs[0]["id"], True, False)
 
 
+def test_more_seeds_of_a_command_are_queued_while_a_host_has_it_as_it_was(
+    service: RunningService, tmp_path: Path
+) -> None:
+    client, body = (
+        service.client,
+        {"command": "train", "config": {"lr": 0.1}, "project": "p", "tags": ["mine"]},
+    )
+    run = created_run(client.post(RUNS, json=body))
+    request = {"items": [{"run": run["id"], "n": 2}]}
+    for seeds in ([1, 2], [3, 4]):
+        more = client.post("/api/v1/comparisons/seeds", json=request).json()["items"]
+        assert [other["seed"] for other in more] == seeds
+        for other in more:
+            same = ("command", "project", "tags", "algorithm", "state", "origin")
+            assert {name: other[name] for name in same} == {name: run[name] for name in same}
+            assert other["name"] == f"train lr=0.1 seed {other['seed']}"
+    claimed = [claim(service.engine, "a") for _ in range(5)]
+    assert all(claimed)
+    (tmp_path / "other").mkdir()
+    with writing(service.engine) as session:
+        session.get_one(Host, "a").commands = commands.published(tmp_path / "other")
+    answer = client.post("/api/v1/comparisons/seeds", json=request)
+    assert (answer.status_code, "as it was" in answer.json()["detail"]) == (409, True)
+
+
 def test_run_of_another_definition_waits_and_says_for_what(service: RunningService, tmp_path: Path) -> None:
     run = created_run(service.client.post(RUNS, json={"command": "train"}))
     (tmp_path / "other").mkdir()

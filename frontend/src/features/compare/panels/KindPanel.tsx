@@ -54,7 +54,7 @@ export function KindPanel({ panel, page, name, placement, height, items }: Props
         </Menu>
         {source && (
           <ExportFigure
-            source={sourceAt({ name: panel.kind, title }, ...source)}
+            source={sourceAt({ name: panel.kind, title }, `/api/v1/figures/${source[0]}`, source[1])}
             log={panel.log ?? false}
             onClose={() => setExported(false)}
           />

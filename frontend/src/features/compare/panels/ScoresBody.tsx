@@ -36,7 +36,7 @@ const scoresRequest = (
 /** The figure as a path; of several environments, that of the first. */
 export const scoresPath = (page: PanelPage, wanted: Wanted): ServedPath => {
   const environment = page.environments.length > 1 ? page.environments[0] : undefined;
-  return ['/api/v1/figures/scores', scoresParameters(scoresRequest(page, wanted, environment))];
+  return ['scores', scoresParameters(scoresRequest(page, wanted, environment))];
 };
 
 type Props = BodyProps & {

@@ -41,8 +41,8 @@ export type PanelPage = {
 
 export type BodyProps = { panel: Panel; title: string; page: PanelPage; height: number };
 
-/** The path and the parameters of a figure of the service. */
-export type ServedPath = readonly [string, Record<string, unknown>];
+/** The kind of a figure of the service, which is the end of its path, and its parameters. */
+export type ServedPath = readonly ['lines' | 'scatter' | 'scores', Record<string, unknown>];
 
 /** What a person chooses for a panel. */
 export type Field = 'metrics' | 'formulas' | 'x' | 'log' | 'setting' | 'settings' | 'score' | 'text';

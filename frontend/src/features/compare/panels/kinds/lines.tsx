@@ -18,6 +18,6 @@ export const kind: PanelKind = {
       ? `A formula has at most ${MAX_FORMULA} characters.`
       : undefined;
   },
-  sourceOf: (...shown) => ['/api/v1/figures/lines', drawnLines(...shown)],
+  sourceOf: (...shown) => ['lines', drawnLines(...shown)],
   Body: LinesBody,
 };

@@ -69,7 +69,7 @@ export const kind: PanelKind = {
       : `${scoreName(panel)} by ${settingName(panel.setting, titles)}`,
   sourceOf: (...shown) => {
     const { runs, x, y, styles, grouped } = requestOf(...shown);
-    return ['/api/v1/figures/scatter', { run: runs, x, y, ...styles, ...groupsOf(grouped) }];
+    return ['scatter', { run: runs, x, y, ...styles, ...groupsOf(grouped) }];
   },
   Body,
 };

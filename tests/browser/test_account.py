@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, exp
 from backend.http.dependencies import COOKIE
 from backend.http.docs import STORED_PAGE_SECRET
 from tests.support.oidc_provider import running_provider, wait_longer
+from tests.support.rows import external_request
 from tests.support.service import RunningService, running_service
 from tests.support.waiting import PATIENCE_S
 
@@ -263,7 +264,10 @@ def test_settings_on_a_phone_are_one_row_that_shows_the_open_page(service_page: 
     expect(links.filter(has_text="Users")).to_be_in_viewport(ratio=1)
 
 
-def test_wide_table_on_a_phone_is_shaded_where_it_goes_on(service_page: Page) -> None:
+def test_wide_table_on_a_phone_is_shaded_where_it_goes_on(
+    service_page: Page, sqlite_service: RunningService
+) -> None:
+    sqlite_service.client.post("/api/v1/runs", json=external_request()).raise_for_status()
     page = service_page
     page.set_viewport_size(PHONE)
     page.goto("/settings/audit")
